@@ -9,6 +9,8 @@ from click.testing import CliRunner
 
 from nominee.commands.chaos.explore import chaos
 
+pytestmark = pytest.mark.slow
+
 FILE = Path(__file__).parents[2] / "scenarios" / "chaos-pods.yaml"
 
 

@@ -11,6 +11,8 @@ import pytest
 from nominee.localcluster.up_options.kept_options import KeptOptions
 from tests.nominee.test_cli import nominee
 
+pytestmark = pytest.mark.slow
+
 SCHEDULER = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

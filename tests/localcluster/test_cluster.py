@@ -133,6 +133,7 @@ def test_a_cluster_from_up_to_down(directory: Path) -> None:
     assert not list((directory / "run").glob("kubelet*.json"))
 
 
+@pytest.mark.slow
 def test_the_first_pod_of_a_new_cluster_has_an_account_and_its_token(directory: Path) -> None:
     cluster = Cluster(directory, "--nodes", "1")
     cluster("get", "serviceaccount", "default")
@@ -151,6 +152,7 @@ def test_the_first_pod_of_a_new_cluster_has_an_account_and_its_token(directory: 
     cluster.wait_running("web")
 
 
+@pytest.mark.slow
 def test_watching_shows_changes_until_ctrl_c(directory: Path) -> None:
     cluster = Cluster(directory, "--components", "etcd,apiserver")
     command = [sys.executable, "-m", "nominee.cli", "get", "pods", "-w", f"--dir={directory}"]
@@ -224,6 +226,7 @@ def test_whatever_is_killed_comes_back_and_goes_on(directory: Path) -> None:
     assert len(cluster.json("get", "pods")["items"]) == len(names)
 
 
+@pytest.mark.slow
 def test_a_failpoint_crashes_the_scheduler_between_two_steps(directory: Path) -> None:
     cluster = Cluster(directory, "--nodes", "1")
     assert "scheduler.bind.before" in cluster("failpoint", "kube-scheduler")
@@ -239,6 +242,7 @@ def test_a_failpoint_crashes_the_scheduler_between_two_steps(directory: Path) ->
     assert (scheduler["restarts"], scheduler["lastExit"]) == (1, "SIGKILL")
 
 
+@pytest.mark.slow
 def test_failpoints_of_the_command_line_and_a_scheduler_configuration(
     directory: Path, tmp_path: Path
 ) -> None:
@@ -280,6 +284,7 @@ podMaxBackoffSeconds: -3
     assert not StateDirectory(directory).live_run_files()
 
 
+@pytest.mark.slow
 def test_versions_and_gates_reach_the_processes(directory: Path) -> None:
     cluster = Cluster(
         directory,
@@ -293,6 +298,7 @@ def test_versions_and_gates_reach_the_processes(directory: Path) -> None:
     assert "NominatedNodeNameForExpectation=true" in cluster("status")
 
 
+@pytest.mark.slow
 def test_a_restart_with_options_that_are_refused_changes_nothing(directory: Path) -> None:
     cluster = Cluster(
         directory,

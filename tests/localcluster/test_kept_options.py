@@ -137,6 +137,7 @@ def test_a_file_that_is_gone_is_named_unless_another_is_given(tmp_path: Path) ->
     assert kept.settings(tmp_path, {"scheduler_config": other})["scheduler_config"] == other
 
 
+@pytest.mark.slow
 def test_up_continues_with_the_options_of_the_directory(directory: Path) -> None:
     first = nominee("up", "--detach", "--components", "etcd", "--nodes", "10", directory=directory)
     assert first.returncode == 0, first.stderr
@@ -158,6 +159,7 @@ def test_up_continues_with_the_options_of_the_directory(directory: Path) -> None
     assert "continue: components: [etcd], nodes: 10" in second.stderr
 
 
+@pytest.mark.slow
 def test_the_warning_about_etcd_comes_once_for_a_directory(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.processes
 POINT = "scheduler.nominate.after"
 
 
+@pytest.mark.slow
 def test_processes_of_a_running_cluster_are_operated(tmp_path: Path) -> None:
     with cluster(tmp_path / "cluster", ["--insecure"]) as running:
         assert running.directory == tmp_path / "cluster"

@@ -158,6 +158,7 @@ async def test_it_follows_a_killed_server_to_another_port(cluster: Cluster, batc
         assert client.address == cluster.run_file("apiserver").grpc != before
 
 
+@pytest.mark.slow
 @BOTH
 async def test_it_may_be_used_by_many_while_the_server_moves(cluster: Cluster, batches: bool) -> None:
     async with running(cluster, batches=batches) as client:

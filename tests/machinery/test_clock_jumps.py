@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is
 from nominee.machinery.api.pb import apps, coordination, core, meta
@@ -11,6 +13,8 @@ from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import SystemClock, from_time
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
+
+pytestmark = pytest.mark.slow
 
 OFFSETS = {"scheduler": 3600, "controllers": 7200, "kubelet-0": 10800}
 """Seconds by which the clocks of the processes differ from the machine's."""

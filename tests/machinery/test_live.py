@@ -20,6 +20,8 @@ from tests.support.cluster import Cluster
 from tests.support.etcd import skip_if_etcd_loses_writes
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.slow
+
 
 class History:
     """A handler that checks that revisions only grow, and that adds, updates and deletes alternate."""

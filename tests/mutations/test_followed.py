@@ -18,6 +18,8 @@ from nominee.command_group import nominee
 from tests.mutations.launch import ROOT, SELF
 from tests.support.patience import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.slow
+
 SCENARIO = ROOT / "tests/mutations/scenarios/preemption.yaml"
 MATRIX = f"""
 apiVersion: skew.nominee.dev/v1alpha1

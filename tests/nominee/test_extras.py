@@ -23,6 +23,7 @@ def test_the_extra_exists(extra: str) -> None:
     assert installation(extra) == f"pip install 'nominee[{extra}] @ {_URL}'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "words", "extra"),
     [

@@ -110,6 +110,7 @@ def test_it_stops_its_cluster(tmp_path: Path, words: Sequence[str], begun: str) 
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_ctrl_c_kills_a_cluster_that_does_not_stop(tmp_path: Path, first: signal.Signals) -> None:
     """The scheduler is stopped (SIGSTOP), so the ordered stop would wait for it."""
@@ -133,6 +134,7 @@ def test_a_second_ctrl_c_kills_a_cluster_that_does_not_stop(tmp_path: Path, firs
     assert all_gone(pids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -164,6 +166,7 @@ def test_it_ends_a_check_of_the_history(tmp_path: Path) -> None:
                 assert interrupt(process).endswith("\ninterrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_stops_a_cluster_that_is_not_ready(tmp_path: Path, number: signal.Signals) -> None:
     temporary = tmp_path / "t"

@@ -16,7 +16,7 @@ from nominee.localcluster.supervisor.clock import wait_until
 from nominee.localcluster.supervisor.directory import StateDirectory, is_alive, lock_holder
 from tests.support.patience import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.etcd
+pytestmark = [pytest.mark.etcd, pytest.mark.slow]
 LIMIT_SECONDS = PATIENCE_SECONDS
 INTERRUPTED = 130
 

@@ -85,6 +85,7 @@ def test_a_story_of_a_kep_holds(seed: int) -> None:
     assert simulation.loop.problems == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [path for stem in ("chaos", "workloads") for path in sorted((ROOT / "scenarios").glob(f"{stem}-*.yaml"))],

@@ -60,6 +60,7 @@ def test_the_plugin_in_a_cluster(tmp_path: Path) -> None:
         cluster.wait(pod("a"), "has(spec.nodeName)", timeout=PATIENCE_SECONDS)
 
 
+@pytest.mark.slow
 def test_the_simulation(tmp_path: Path) -> None:
     _, simulation, _ = blocks("testing.md", "python")
     (scenario,) = blocks("testing.md", "yaml")

@@ -115,6 +115,7 @@ def write(folder: Path, components: str, tests: str) -> None:
     (folder / "test_it.py").write_text(tests)
 
 
+@pytest.mark.slow
 def test_the_report_of_a_failed_test_and_the_kept_cluster(tmp_path: Path) -> None:
     write(tmp_path, "etcd,apiserver,scheduler,controllers,kubelet", FAILING)
     with (tmp_path / "conftest.py").open("a", encoding="utf-8") as file:

@@ -25,7 +25,11 @@ from tests.support.patience import PATIENCE_SECONDS
 
 NAMESPACE = "kr8s-client"
 # kr8s says which versions it was tested with.
-pytestmark = [*LITTERING, pytest.mark.filterwarnings("ignore:Kubernetes version:UserWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    *LITTERING,
+    pytest.mark.filterwarnings("ignore:Kubernetes version:UserWarning"),
+]
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 
 from nominee.apiserver.cache.watch_cache import WatchCache
 from nominee.apiserver.storage.etcd_storage import EtcdStorage
@@ -12,6 +13,8 @@ from nominee.machinery.runtime.clock import SystemClock
 from tests.apiserver.cache.test_watch_cache import Bench, pod, take
 from tests.support.etcd_trio import EtcdTrio
 from tests.support.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.slow
 
 LIMIT_SECONDS = PATIENCE_SECONDS
 

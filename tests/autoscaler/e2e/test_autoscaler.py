@@ -70,6 +70,7 @@ async def test_a_jump_of_the_clock_does_not_end_the_unneeded_time(cluster: Clust
         assert loop["unremovable"] == kept
 
 
+@pytest.mark.slow
 async def test_stops_at_the_maximum_and_records_the_reason(cluster: Cluster) -> None:
     async with lab(cluster, groups=1) as it:
         await it.replica_set("web", "3", replicas=2)
@@ -90,6 +91,7 @@ async def test_stops_at_the_maximum_and_records_the_reason(cluster: Cluster) -> 
         assert {event.count for event in refused} == {1}
 
 
+@pytest.mark.slow
 async def test_a_pod_with_a_claim_triggers_a_node_with_devices(cluster: Cluster) -> None:
     async with lab(cluster, "--scale-down-unneeded-time=1h", target=1) as it:
         (first,) = await it.nodes()
@@ -131,6 +133,7 @@ spec:
 """
 
 
+@pytest.mark.slow
 async def test_a_pod_of_a_stateful_set_does_not_block_its_node(cluster: Cluster) -> None:
     async with lab(cluster, target=2, autoscaler=False) as it:
         await it.replica_set("one", "1")
@@ -171,6 +174,7 @@ async def waiting_pod(it: Lab, cpu: str) -> core.Pod:
     return pod
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("compat", "cpu", "reason"),
     [
@@ -200,6 +204,7 @@ async def test_a_node_under_a_pod_that_is_being_bound(
         assert {p.spec.nodeName for p in pods if p.metadata.uid == pod.metadata.uid} == {node}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("compat", "stays"), [("1.36", False), ("fixed", True)])
 async def test_a_nomination_after_the_decision(cluster: Cluster, compat: str, stays: bool) -> None:
     """H2: the node is already tainted when the pod is nominated to it."""
@@ -274,6 +279,7 @@ async def test_the_run_file_has_the_compat_in_effect(cluster: Cluster) -> None:
         await cluster.stop("autoscaler")
 
 
+@pytest.mark.slow
 async def test_with_the_cloud_in_the_same_process(cluster: Cluster) -> None:
     file = cluster.directory / "groups.yaml"
     file.write_text(GROUPS % {"max": 1, "target": 0}, encoding="utf-8")

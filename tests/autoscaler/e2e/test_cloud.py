@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
+import pytest
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is
@@ -85,6 +86,7 @@ async def test_instances_become_nodes_and_are_deleted(cluster: Cluster) -> None:
         await eventually(group, lambda found: found == "")
 
 
+@pytest.mark.slow
 async def test_a_deletion_is_finished_after_a_crash(cluster: Cluster) -> None:
     await start(cluster)
     cluster.arguments(

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+import pytest
 
 from nominee.controllers.cron_jobs.shell.cron_jobs import CronJobController
 from nominee.machinery.api import errors, kinds
@@ -53,6 +54,7 @@ def _status(api: FakeApi) -> batch.CronJobStatus:
     return api.all_of(kinds.CRON_JOB)[0].status
 
 
+@pytest.mark.slow
 async def test_a_year_of_nights_has_a_job_for_each_with_the_hours_that_clocks_skip_and_repeat() -> None:
     api = FakeApi.of(cron_job("30 2 * * *", timeZone="Europe/Berlin"))
     clock = FakeClock(parse_rfc3339(CREATED))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import is_terminating
 from nominee.machinery.api.pb import core, discovery
@@ -80,6 +82,7 @@ async def test_endpoints_follow_the_pods(cluster: Cluster) -> None:
         )
 
 
+@pytest.mark.slow
 async def test_controllers_that_were_killed_make_no_slice_twice(cluster: Cluster) -> None:
     async with running(cluster, *STILL) as lab:
         await lab.create(node())

@@ -44,6 +44,7 @@ def _is(pod: core.Pod, image: str) -> bool:
     return pod.spec.containers[0].image == image and not pod.metadata.HasField("deletionTimestamp")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_controller_killed_at_a_step_goes_on(cluster: Cluster, point: str) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:

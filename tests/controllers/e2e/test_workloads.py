@@ -127,6 +127,7 @@ async def test_pods_become_available_by_time_alone(cluster: Cluster) -> None:
         assert now - from_time(ready.lastTransitionTime) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_controller_killed_while_creating_pods_creates_none_twice(
     cluster: Cluster, moment: str

@@ -40,6 +40,7 @@ async def _change_before_the_status_is_written(here: Lab, change: str) -> core.P
     return await _written(here, "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["deletion", "gate"])
 async def test_a_change_between_the_kubelets_read_and_its_write_is_acted_on(
     cluster: Cluster, change: str

@@ -91,6 +91,7 @@ SECOND = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("case", ["kubelet-0:process=away@3", "scheduler:scheduler.bind.before=remove"])
 def test_a_process_that_is_away_and_a_pod_that_is_gone(case: str, tmp_path: Path) -> None:

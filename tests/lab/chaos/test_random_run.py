@@ -121,6 +121,7 @@ def test_without_processes_there_is_load_only() -> None:
     assert {type(each.operation) for each in found} <= set(get_args(Load)) - {AddNode, RemoveNode}
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_run_in_a_simulation_comes_to_rest_and_is_repeated_by_its_seed() -> None:
     async def run(cluster: ScenarioCluster) -> Outcome:

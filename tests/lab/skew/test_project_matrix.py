@@ -25,6 +25,7 @@ def _selection() -> MatrixPlan:
     return plan(_matrix(), full=False)
 
 
+@pytest.mark.slow
 def test_every_cell_of_the_project_s_matrix_is_a_scenario() -> None:
     matrix = _matrix()
     found = plan(matrix, full=True)
@@ -32,6 +33,7 @@ def test_every_cell_of_the_project_s_matrix_is_a_scenario() -> None:
     assert {row.kep for row in matrix.rows} == {0, 5278, 5836}
 
 
+@pytest.mark.slow
 def test_the_selection_shows_every_case() -> None:
     matrix = _matrix()
     found = _selection()

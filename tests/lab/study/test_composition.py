@@ -59,6 +59,7 @@ def played(setup: Setup, seed: int) -> Row:
     return row_of(plan_of(setup, seed), seed, drawn(setup, seed), measured)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", _FILES, ids=lambda file: file.name)
 def test_a_file_is_played_as_it_is(file: Path) -> None:
     for scenario in read_file(file):
@@ -107,6 +108,7 @@ def test_four_pods_lose_three_with_the_schedulers_fit_and_one_with_the_kubelets(
     assert (row["evicted"], row["redundant"]) == (evicted, evicted - 1)
 
 
+@pytest.mark.slow
 def test_the_kubelet_preempts_although_the_scheduler_has() -> None:
     """KEP-5836, "Kubelet Preemption": another pod ends while the scheduler's victims terminate."""
     setup = Setup(scenario=Scenario.KUBELET, variant=AFTER_POLICY)

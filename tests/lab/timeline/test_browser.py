@@ -20,7 +20,7 @@ from tests.support.browser import PHONE, Tab, chromium, open_tab
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 STEP_SECONDS_MAX = 1.0
 
 

@@ -86,6 +86,7 @@ def check_pods(running: RunningCluster, document: Objects) -> dict[tuple[str, st
     return after
 
 
+@pytest.mark.slow
 def test_nodes_are_ready_under_their_names_with_what_they_were(running: RunningCluster, file: Path) -> None:
     before = of_kind(json.loads(file.read_text()), "Node")
 
@@ -104,6 +105,7 @@ def test_nodes_are_ready_under_their_names_with_what_they_were(running: RunningC
         assert node["metadata"]["annotations"]["nominee.dev/adopted"] == "1.36"
 
 
+@pytest.mark.slow
 def test_pods_run_on_and_so_they_do_when_all_has_restarted(running: RunningCluster, file: Path) -> None:
     document = json.loads(file.read_text())
     pods = check_pods(running, document)
@@ -137,6 +139,7 @@ def test_the_values_of_secrets_stay_behind_and_volumes_bound(running: RunningClu
     assert {each["status"]["phase"] for each in (*volumes, *claims.values())} == {"Bound"}
 
 
+@pytest.mark.slow
 def test_a_second_import_adds_what_is_missing(running: RunningCluster, tmp_path: Path, file: Path) -> None:
     document = json.loads(file.read_text())
     certificate = {"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "other"}}
@@ -211,6 +214,7 @@ def test_explain_reads_a_running_cluster_too(running: RunningCluster, file: Path
     assert "kubeconfig: has no context 'prod'; its contexts: nominee" in contexts
 
 
+@pytest.mark.slow
 def test_an_upgraded_kubelet_changes_the_version_and_a_drain_moves_pods(running: RunningCluster) -> None:
     command(running, "restart", "kubelet", "--emulated-version", "1.37")
     nodes = objects(running, "nodes")

@@ -11,6 +11,8 @@ from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when,
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.slow
+
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
 
 

@@ -95,6 +95,7 @@ async def test_the_gate_is_off(cluster: Cluster) -> None:
         assert not await is_evicted(client, "victim")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tracking", "again"), RESTART_OPTIONS)
 async def test_a_scheduler_dies_while_its_victim_terminates(
     cluster: Cluster, tracking: str, again: bool
@@ -142,6 +143,7 @@ async def test_option_3_needs_the_switch_of_the_api_server(cluster: Cluster) -> 
         assert (await client.get(kinds.POD, "growing", "default")).status.nominatedNodeName == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "tracking"),
     [

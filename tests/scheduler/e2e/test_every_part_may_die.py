@@ -18,6 +18,8 @@ from tests.scheduler.e2e.objects import SELECTED_NODE, arm, claim, pod, pod_when
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 
+pytestmark = pytest.mark.slow
+
 PARTS = ("etcd", "apiserver", "scheduler", "controllers", "kubelet-0")
 POINT = "scheduler.prebind.before"
 DELAY = "nominee.dev/provisioning-delay"

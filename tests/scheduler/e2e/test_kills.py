@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 
 from nominee.machinery.api import kinds
 from nominee.machinery.client.api_client import Client, retry_unavailable
@@ -10,6 +11,8 @@ from nominee.machinery.resources.quantity import milli
 from tests.scheduler.e2e.objects import node, pod, scheduled_condition
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
+
+pytestmark = pytest.mark.slow
 
 PODS = 120
 NODES = 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 
 from nominee.machinery.api import kinds
 from tests.scheduler.e2e.objects import (
@@ -58,6 +59,7 @@ async def test_a_pod_is_bound_and_an_unfit_one_has_the_reason_in_its_condition(c
         await eventually(reasons, lambda found: {("big", "FailedScheduling"), ("big", "Scheduled")} <= found)
 
 
+@pytest.mark.slow
 async def test_many_pods_at_once(cluster: Cluster) -> None:
     await start(cluster)
     async with cluster.client() as client:

@@ -10,7 +10,9 @@ from tests.scheduler.builders import pod
 
 
 @pytest.mark.parametrize("nodes", [None, ("node-0",)])
-def test_the_order_of_the_pods_does_not_depend_on_the_order_of_the_plugins(nodes: tuple[str, ...] | None) -> None:
+def test_the_order_of_the_pods_does_not_depend_on_the_order_of_the_plugins(
+    nodes: tuple[str, ...] | None,
+) -> None:
     waiting = UnschedulablePods()
     for name, rejector in (("b", "Fit"), ("a", "Affinity"), ("c", "")):
         info = QueuedPodInfo(pod(name), 0.0)
