@@ -147,15 +147,15 @@ class HorizontalPodAutoscalerController(Controller):
         self, sync: Sync, kind: AnyKind, scale: autoscaling_v1.Scale, rescale: Rescale, history: History
     ) -> None:
         metadata = scale.metadata
-        await RESCALE_BEFORE.hit(target=metadata.name)
         change = {
             "metadata": {"resourceVersion": metadata.resourceVersion},
             "spec": {"replicas": rescale.replicas},
         }
         try:
+            await RESCALE_BEFORE.hit(target=metadata.name)
             await self.client.patch_scale(kind, metadata.name, metadata.namespace, change)
+            await RESCALE_AFTER.hit(target=metadata.name)
         except StatusError as error:
             sync.rescale_failed(rescale, str(error))
             return
-        await RESCALE_AFTER.hit(target=metadata.name)
         sync.rescale_done(rescale, scale.spec.replicas, history)
