@@ -103,7 +103,9 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float) -> str:
         return "has not been scheduled, and has no condition PodScheduled" if scheduled is None else ""
     if not _acts(node, ready):
         return ""
-    return "" if condition_is(pod.status.conditions, "Ready") else f"is bound to {node} and is not ready"
+    # Conditions of readiness gates are written by users.
+    condition = "ContainersReady" if pod.spec.readinessGates else "Ready"
+    return "" if condition_is(pod.status.conditions, condition) else f"is bound to {node} and is not ready"
 
 
 def _acts(node: str, ready: Mapping[str, bool]) -> bool:

@@ -78,6 +78,13 @@ def test_a_gated_pod_is_at_rest() -> None:
     assert unrest([gated], [], (), NOW) == []
 
 
+def test_a_pod_that_waits_for_a_readiness_gate_is_at_rest_once_its_containers_are_ready() -> None:
+    nodes, waiting = [node()], pod("ContainersReady=True", "Ready=False", on="n1")
+    assert unrest([waiting], nodes, (), NOW)
+    waiting.spec.readinessGates.add(conditionType="example.com/go")
+    assert unrest([waiting], nodes, (), NOW) == []
+
+
 def test_a_pod_in_the_queue_of_unschedulable_pods_is_at_rest_without_its_condition() -> None:
     assert unrest([pod()], [], {"default/p"}, NOW) == []
     assert unrest([pod()], [], {"default/other"}, NOW)
