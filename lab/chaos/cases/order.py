@@ -50,9 +50,9 @@ class Order:
     """The single cases that are to be run; `record` says how many new features a case showed."""
 
     def __init__(self, cases: Sequence[Case], seed: int, neighbours: Neighbours, coverage: Coverage) -> None:
-        self._waiting: dict[Group, deque[Case]] = {}
+        self._waiting: dict[Group, list[Case]] = {}
         for case in cases:
-            self._waiting.setdefault(_group(case), deque()).append(case)
+            self._waiting.setdefault(_group(case), []).append(case)
         kinds = list(dict.fromkeys(kind for kind, _ in self._waiting))
         rng = random.Random(seed)
         rng.shuffle(kinds)
@@ -119,7 +119,7 @@ class Order:
     def _rarest(self, group: Group) -> Case | None:
         """Return the first of the waiting cases whose subject was tried least."""
         waiting = [case for case in self._waiting[group] if case not in self._known]
-        self._waiting[group] = deque(waiting)
+        self._waiting[group] = waiting
         return min(waiting, key=self._coverage.count, default=None)
 
     def _most_promising(self) -> Case | None:
