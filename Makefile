@@ -96,16 +96,16 @@ REPLAY := --simulate --seed 1 --outcomes replay --cases 0 --budget 100s
 chaos-stories-1:
 	nice $(BIN)/nominee chaos explore scenarios/stories-[a-j]*.yaml $(REPLAY)
 chaos-stories-2:
-	nice $(BIN)/nominee chaos explore scenarios/stories-k*.yaml scenarios/stories-lifecycle-[c-p]*.yaml $(REPLAY)
+	nice $(BIN)/nominee chaos explore scenarios/stories-k*.yaml scenarios/stories-lifecycle-p*.yaml scenarios/stories-scale-*.yaml $(REPLAY)
 chaos-stories-3:
 	nice $(BIN)/nominee chaos explore scenarios/stories-[m-r]*.yaml $(REPLAY)
 chaos-stories-4:
-	nice $(BIN)/nominee chaos explore scenarios/stories-[s-z]*.yaml $(REPLAY)
+	nice $(BIN)/nominee chaos explore scenarios/stories-s[e-k]*.yaml scenarios/stories-sc[h-z]*.yaml scenarios/stories-[t-z]*.yaml $(REPLAY)
 chaos-stories-5:
 	nice $(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml $(REPLAY)
-# For `make mutations` alone: the explorations run most of these as they are, and the matrices of workloads take long.
+# For `make mutations` alone: the explorations run most of these as they are, and the others take long.
 chaos-recorded:
-	nice $(BIN)/nominee chaos explore scenarios/chaos-*.yaml scenarios/workloads-*.yaml scenarios/stories-lifecycle-w*.yaml $(REPLAY)
+	nice $(BIN)/nominee chaos explore scenarios/chaos-*.yaml scenarios/workloads-*.yaml scenarios/stories-lifecycle-[cw]*.yaml scenarios/stories-slow.yaml $(REPLAY)
 # Records the outcomes again, after a change of what users see; an hour on two cores.
 RECORD := --simulate --seed 1 --together 6 --outcomes record --rounds 2
 outcomes: setup
