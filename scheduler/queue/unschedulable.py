@@ -69,8 +69,7 @@ class UnschedulablePods:
         else:
             indexes = [(name, node) for name in names for node in dict.fromkeys(("", *nodes))]
         found: dict[ObjectKey, QueuedPodInfo] = {}
-        # Sorted: the names may come from a set, whose order differs between processes, and the order of the pods is that in
-        # which they are tried.
+        # Sorted: names of a set come in another order in each process, and pods are tried in the order found.
         for index in sorted(indexes):
             found |= self._by_rejector.get(index, {})
         return list(found.values())

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from nominee.localcluster.components import COMPONENTS, is_installed
+from nominee.localcluster.components import COMPONENTS
 from nominee.localcluster.credentials.pki import Pki
 from nominee.localcluster.supervisor.clock import wait_until
 from nominee.localcluster.supervisor.directory import StateDirectory, is_alive
@@ -461,43 +461,3 @@ def test_every_line_of_the_procfile_execs() -> None:
     for line in (REPOSITORY / "Procfile").read_text().splitlines():
         name, _, command = line.partition(": ")
         assert command.startswith("exec "), f"{name}: the shell would keep the signals"
-
-
-@pytest.mark.slow
-def test_memory_of_100_nodes_with_500_running_pods(directory: Path) -> None:
-    cluster = Cluster(directory, "--nodes", "100")
-    path = directory / "web.yaml"
-    path.write_text("""
-apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {name: web}
-spec:
-  replicas: 500
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: c, image: pause, resources: {requests: {cpu: 100m, memory: 100Mi}}}]
-""")
-    cluster("apply", "-f", path)
-    assert wait_until(
-        lambda: cluster.json("get", "rs", "web")["status"].get("readyReplicas") == 500, LIMIT_SECONDS
-    )
-    status = cluster.json("status")
-    everything = {component.name for component in COMPONENTS if is_installed(component)}
-    assert {c["component"] for c in status["components"]} == everything
-    assert status["pssBytes"] < 400 * 2**20, {c["name"]: c["pssBytes"] for c in status["components"]}
-
-
-@pytest.mark.slow
-def test_the_benchmark_measures(tmp_path: Path) -> None:
-    answer = nominee(
-        *("bench", "scheduling", "--nodes", "50", "--init-pods", "10", "--pods", "200", "-o", "json"),
-    )
-    assert answer.returncode == 0, answer.stderr
-    report = json.loads(answer.stdout)
-    throughput = report["throughput"]
-    assert throughput["average"] == pytest.approx(200 / throughput["seconds"], rel=0.01)
-    latency = report["attemptLatencyMilliseconds"]
-    assert 0 < latency["p50"] <= latency["p99"]
-    assert set(report["memory"]["pssMiB"]) == {"etcd", "apiserver", "scheduler", "supervisor"}

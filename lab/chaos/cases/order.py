@@ -31,7 +31,7 @@ Neighbours = Callable[[Perturbation], Iterable[Case]]
 
 
 class Coverage:
-    """How often each subject was disturbed, in all scenarios of a command."""
+    """The number of disturbances of each subject, in all scenarios of a command."""
 
     def __init__(self) -> None:
         self._counts = Counter[Subject]()

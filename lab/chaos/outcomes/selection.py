@@ -1,6 +1,6 @@
-"""Which cases are worth recording: those that do what few runs do. No I/O.
+"""Which cases are worth recording: those of rare features. No I/O.
 
-These are branches of the program that they take, and subjects that they disturb.
+Features are branches of the program that a run takes, and subjects that it disturbs.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Collection, Hashable, Mapping
 from typing import Final
 
 RUNS: Final = 3
-"""Each is worth something until so many runs do it: what a mistake there changes is not seen in all."""
+"""A feature is worth something until so many runs have it: not all of them show a mistake there."""
 CASES_MAX: Final = 3
 """Of one scenario."""
 GAIN_MIN: Final = 3
 
 
 class Selection:
-    """What the runs so far do, of all scenarios whose outcomes are recorded together."""
+    """The features of the runs so far, of all scenarios whose outcomes are recorded together."""
 
     def __init__(self) -> None:
         self._runs = Counter[Hashable]()
@@ -25,9 +25,9 @@ class Selection:
     def choose(
         self, undisturbed: Collection[Hashable], found: Mapping[str, Collection[Hashable]]
     ) -> list[str]:
-        """Return cases of a scenario, by what each does, those first that do most rare things."""
+        """Return cases of a scenario, by the features of each, those first that have most rare ones."""
         self._runs.update(undisturbed)
-        left = {case: frozenset(done) for case, done in found.items()}
+        left = {case: frozenset(features) for case, features in found.items()}
         chosen: list[str] = []
         while left and len(chosen) < CASES_MAX:
             best = max(left, key=lambda case: self._gain(left[case]))
@@ -37,5 +37,5 @@ class Selection:
             chosen.append(best)
         return chosen
 
-    def _gain(self, done: Collection[Hashable]) -> int:
-        return sum(self._runs[each] < RUNS for each in done)
+    def _gain(self, features: Collection[Hashable]) -> int:
+        return sum(self._runs[each] < RUNS for each in features)
