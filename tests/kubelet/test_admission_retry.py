@@ -9,8 +9,6 @@ from click.testing import CliRunner
 
 from nominee.commands.chaos.explore import chaos
 
-pytestmark = pytest.mark.slow
-
 FILE = Path(__file__).parents[2] / "scenarios" / "chaos-pods.yaml"
 
 

@@ -11,8 +11,6 @@ import pytest
 from nominee.localcluster.up_options.kept_options import KeptOptions
 from tests.nominee.test_cli import nominee
 
-pytestmark = pytest.mark.slow
-
 SCHEDULER = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -34,6 +32,7 @@ def directory(tmp_path: Path) -> Iterator[Path]:
     nominee("down", "--kill", directory=tmp_path / "cluster")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "content", "message"),
     [

@@ -20,8 +20,6 @@ from tests.support.cluster import Cluster
 from tests.support.etcd import skip_if_etcd_loses_writes
 from tests.support.eventually import eventually
 
-pytestmark = pytest.mark.slow
-
 
 class History:
     """A handler that checks that revisions only grow, and that adds, updates and deletes alternate."""
@@ -107,6 +105,7 @@ async def check_nothing_was_lost(
     assert {key.metadata.name for key in informer.list()} == set(stored)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("victim", "kills"), [("apiserver", 3), ("etcd", 2)])
 async def test_an_informer_misses_nothing_while_its_servers_are_killed(
     cluster: Cluster, victim: str, kills: int
@@ -139,6 +138,7 @@ async def test_an_informer_misses_nothing_while_its_servers_are_killed(
         group.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_etcd_and_the_api_server_are_killed_in_a_quiet_moment(cluster: Cluster) -> None:
     """Runs also where etcd may lose writes under load: it writes nothing else."""
     async with running(cluster) as client, anyio.create_task_group() as group:

@@ -15,9 +15,8 @@ from nominee.localcluster.supervisor.directory import StateDirectory
 from tests.localcluster.supervised import LIMIT_SECONDS, all_gone
 from tests.nominee.test_cli import nominee
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "nominee.cli", "demo"],

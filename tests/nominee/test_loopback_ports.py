@@ -124,7 +124,6 @@ def code_of(call: Any, message: object) -> str:
     return "OK"
 
 
-@pytest.mark.slow
 def test_the_ports_that_are_open_are_those_that_are_tested(cluster: Cluster) -> None:
     for name, document in run_files(cluster).items():
         announced = {document.get(key) for key in ("http", "grpc", "rest", "peer")} - {None}

@@ -52,8 +52,6 @@ spec:
 """
 IMPORT_GENERATED = """
 import importlib, pathlib, sys, warnings
-
-pytestmark = pytest.mark.slow
 warnings.simplefilter("error")
 for package in sys.argv[1:]:
     (root,) = importlib.import_module(package).__path__

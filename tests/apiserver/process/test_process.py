@@ -194,7 +194,6 @@ async def kill_under_writes(cluster: Cluster, victim: str) -> None:
     assert seen.present == stored
 
 
-@pytest.mark.slow
 async def test_kill_9_of_the_api_server_loses_nothing_and_clients_go_on(cluster: Cluster) -> None:
     await kill_under_writes(cluster, "apiserver")
 

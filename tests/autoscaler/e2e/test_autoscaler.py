@@ -204,7 +204,6 @@ async def test_a_node_under_a_pod_that_is_being_bound(
         assert {p.spec.nodeName for p in pods if p.metadata.uid == pod.metadata.uid} == {node}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("compat", "stays"), [("1.36", False), ("fixed", True)])
 async def test_a_nomination_after_the_decision(cluster: Cluster, compat: str, stays: bool) -> None:
     """H2: the node is already tainted when the pod is nominated to it."""

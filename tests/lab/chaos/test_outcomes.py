@@ -242,7 +242,6 @@ def test_outcomes_are_recorded_and_compared(tmp_path: Path, monkeypatch: pytest.
     assert CliRunner().invoke(chaos, other_seed).exit_code == 0, "it is not one of the recorded ones"
 
 
-@pytest.mark.slow
 @pytest.mark.processes
 def test_cases_are_recorded_and_replayed(tmp_path: Path) -> None:
     scenario = tmp_path / "small.yaml"

@@ -42,7 +42,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Cases]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_history_of_a_fork_is_that_of_a_simulation_of_its_own(
     results: dict[str, Cases], case: str

@@ -86,7 +86,6 @@ def check_pods(running: RunningCluster, document: Objects) -> dict[tuple[str, st
     return after
 
 
-@pytest.mark.slow
 def test_nodes_are_ready_under_their_names_with_what_they_were(running: RunningCluster, file: Path) -> None:
     before = of_kind(json.loads(file.read_text()), "Node")
 

@@ -11,8 +11,6 @@ from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when,
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 
-pytestmark = pytest.mark.slow
-
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
 
 
@@ -23,6 +21,7 @@ def fault(cluster: Cluster, action: str, **selection: str) -> None:
     assert answer.status == 200, answer.text
 
 
+@pytest.mark.slow
 async def test_a_scheduler_that_is_cut_off_or_stale(cluster: Cluster) -> None:
     cluster.arguments("apiserver", NO_TAINTS)
     await cluster.start("etcd", "apiserver", "scheduler")

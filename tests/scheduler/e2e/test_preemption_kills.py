@@ -19,8 +19,6 @@ from tests.scheduler.e2e.test_preemption import priority_class
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 
-pytestmark = pytest.mark.slow
-
 NODES = 12
 LOW_PER_NODE = 4
 STEPS = (
