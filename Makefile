@@ -79,7 +79,7 @@ test-wheel-etcd: setup
 test-all: setup
 	$(PYTEST) -n 4 $(AT_ONCE) -m "not chaos" --hypothesis-profile=explore
 
-# What CI runs: the tests that kill processes under load, explorations on real processes, and random faults; beside them,
+# For each night, or before a merge: the tests that kill processes under load, explorations on real processes, and random faults; beside them,
 # in the time that they wait, the replays, which are simulations; then explorations in simulations (docs/chaos.md).
 chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 3 chaos-processes $(CHAOS_REPLAYS) $(CHAOS_EXPLORATIONS)
@@ -107,13 +107,13 @@ chaos-stories-5:
 chaos-recorded:
 	nice $(BIN)/nominee chaos explore scenarios/chaos-*.yaml scenarios/workloads-*.yaml scenarios/stories-lifecycle-[cw]*.yaml scenarios/stories-slow.yaml $(REPLAY)
 # Records the outcomes again, after a change of what users see; an hour on two cores.
-RECORD := --simulate --seed 1 --together 6 --outcomes record --rounds 2
+RECORD := --simulate --seed 1 --together 6 --outcomes record --rounds 2 --cases 6
 outcomes: setup
 	@$(MAKE) --no-print-directory --keep-going -j 2 outcomes-1 outcomes-2
 outcomes-1:
-	$(BIN)/nominee chaos explore scenarios/stories-[a-q]*.yaml $(RECORD) --cases 5
+	$(BIN)/nominee chaos explore scenarios/stories-[a-q]*.yaml $(RECORD)
 outcomes-2:
-	$(BIN)/nominee chaos explore scenarios/stories-[r-z]*.yaml $(RECORD) --cases 5
+	$(BIN)/nominee chaos explore scenarios/stories-[r-z]*.yaml $(RECORD)
 	$(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml scenarios/chaos-*.yaml scenarios/workloads-*.yaml $(RECORD)
 
 # Two single cases may share a run.

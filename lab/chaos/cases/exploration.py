@@ -55,7 +55,8 @@ class Exploration:
         self.single_count = len(cases)
         """The number of cases of one perturbation."""
         near = partial(neighbours, activity=activity, scope=scope)
-        self._order = Order(cases, scope.seed, near, coverage or Coverage())
+        self._coverage = coverage or Coverage()
+        self._order = Order(cases, scope.seed, near, self._coverage)
         self._pairs: Iterator[Case] | None = None
         self._turn = 0
         self._passed_over = deque[Case]()
@@ -153,6 +154,8 @@ class Exploration:
         found = frozenset(features)
         result = replace(result, novelty=len(found - self._seen))
         self._seen |= found
+        if result.verdict.is_applied:
+            self._coverage.note(result.case)
         self._distances[result.case] = len(found - self._undisturbed)
         parts = [Case.of(each) for each in result.case.perturbations]
         for part in parts:

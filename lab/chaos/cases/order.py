@@ -37,7 +37,7 @@ class Coverage:
         self._counts = Counter[Subject]()
 
     def note(self, case: Case) -> None:
-        """Count a case that is to be run."""
+        """Count the subjects of a case."""
         self._counts.update(map(subject_of, case.perturbations))
 
     def count(self, case: Case) -> int:
@@ -65,7 +65,8 @@ class Order:
             # Each kind begins with another process.
             rng.shuffle(processes)
             self._processes[kind] = deque(processes)
-        self._neighbours, self._coverage = neighbours, coverage
+        self._neighbours = neighbours
+        self._ran, self._handed_out = coverage, Coverage()
         self._listed = frozenset(cases)
         self._known: set[Case] = set()
         """The cases that were run, or wait among the neighbours."""
@@ -82,7 +83,7 @@ class Order:
         case = case or self._in_turn() or self._most_promising()
         if case is not None:
             self._known.add(case)
-            self._coverage.note(case)
+            self._handed_out.note(case)
             self.single_left -= case in self._listed
         return case
 
@@ -109,18 +110,22 @@ class Order:
             processes = self._processes[kind]
             found = [(process, case) for process in processes if (case := self._rarest((kind, process)))]
             if found:
-                process, case = min(found, key=lambda each: self._coverage.count(each[1]))
+                process, case = min(found, key=lambda each: self._tried(each[1]))
                 processes.remove(process)
                 processes.append(process)
                 self._waiting[kind, process].remove(case)
                 return case
         return None
 
+    def _tried(self, case: Case) -> int:
+        """Return how often the subject of a case was disturbed, or is to be, in this scenario."""
+        return self._ran.count(case) + self._handed_out.count(case)
+
     def _rarest(self, group: Group) -> Case | None:
         """Return the first of the waiting cases whose subject was tried least."""
         waiting = [case for case in self._waiting[group] if case not in self._known]
         self._waiting[group] = waiting
-        return min(waiting, key=self._coverage.count, default=None)
+        return min(waiting, key=self._tried, default=None)
 
     def _most_promising(self) -> Case | None:
         """Return a neighbour of a case with new features, or a case of the group that had most lately."""

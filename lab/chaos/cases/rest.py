@@ -65,7 +65,8 @@ def unrest(
     At rest is a pod that runs or has ended on its node, one that the scheduler found unschedulable (by its
     condition, or by its queue: `unschedulable` has names as `default/p`), and one with scheduling gates. A
     pod on a node that is not ready, or that terminates within its grace period, may stay as it is; so may one
-    that has a node for the scheduler (`on_the_way`) and waits for its volumes, its devices or a plugin.
+    whose containers are ready and that waits for a readiness gate, and one that has a node for the scheduler
+    (`on_the_way`) and waits for its volumes, its devices or a plugin.
     """
     ready = {node.metadata.name: condition_is(node.status.conditions, "Ready") for node in nodes}
     found = []
@@ -103,8 +104,10 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float) -> str:
         return "has not been scheduled, and has no condition PodScheduled" if scheduled is None else ""
     if not _acts(node, ready):
         return ""
-    # Conditions of readiness gates are written by users.
-    condition = "ContainersReady" if pod.spec.readinessGates else "Ready"
+    # Users write the conditions of readiness gates: a pod may wait for them for ever.
+    conditions = pod.status.conditions
+    is_open = all(condition_is(conditions, gate.conditionType) for gate in pod.spec.readinessGates)
+    condition = "Ready" if is_open else "ContainersReady"
     return "" if condition_is(pod.status.conditions, condition) else f"is bound to {node} and is not ready"
 
 

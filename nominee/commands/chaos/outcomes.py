@@ -28,7 +28,7 @@ outcomes_option: Final = click.option(
     show_default=True,
     help="With --simulate. check: compare with the recorded outcomes, if there are some. replay: run the "
     "recorded cases alone, at most --cases of them. record: those common to --rounds seeds, of the "
-    "undisturbed run, and of those of --cases that take branches of the program that few runs take.",
+    "undisturbed run, and of those of --cases that take branches or disturb subjects of which few runs do.",
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import pytest
 from anyio.abc import TaskGroup
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import ObjectKey, copy_of
 from nominee.machinery.api.pb import autoscaling, autoscaling_v1
 from nominee.machinery.client.api_client import ListResult
+from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import pod_metrics
 from tests.controllers.contexts import context_of
@@ -193,6 +195,29 @@ async def test_two_autoscalers_of_the_same_pods_scale_nothing() -> None:
         await world.clock.advance(3 * PERIOD_SECONDS)
         assert world.conditions()["ScalingActive"] == ("True", "ValidMetricFound")
         assert world.api.replicas == 8
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("moment", "replicas"), [("before", 2), ("after", 4)])
+async def test_an_error_while_the_target_is_scaled_is_not_of_its_scale(
+    moment: str, replicas: int
+) -> None:
+    """`after`: the target is scaled, and the answer is lost."""
+    point = f"controllers.horizontal_pod_autoscaler.rescale.{moment}"
+    async with anyio.create_task_group() as tasks:
+        world = World(tasks)
+        await world.restart()
+        world.api.load_milli = 200
+        failpoints.arm(point, "1*error(503)")
+        try:
+            await world.clock.advance(PERIOD_SECONDS + 1)
+        finally:
+            failpoints.arm(point, "off")
+        assert world.api.replicas == replicas
+        assert world.conditions()["AbleToScale"] == ("False", "FailedUpdateScale")
+        await world.clock.advance(PERIOD_SECONDS)
+        assert world.api.replicas == 4
+        assert world.conditions()["AbleToScale"][0] == "True"
         tasks.cancel_scope.cancel()
 
 

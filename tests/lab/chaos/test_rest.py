@@ -83,6 +83,8 @@ def test_a_pod_that_waits_for_a_readiness_gate_is_at_rest_once_its_containers_ar
     assert unrest([waiting], nodes, (), NOW)
     waiting.spec.readinessGates.add(conditionType="example.com/go")
     assert unrest([waiting], nodes, (), NOW) == []
+    waiting.status.conditions.add(type="example.com/go", status="True")
+    assert unrest([waiting], nodes, (), NOW)
 
 
 def test_a_pod_in_the_queue_of_unschedulable_pods_is_at_rest_without_its_condition() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,16 @@ def test_a_replay_has_all_recorded_cases() -> None:
     (found,) = standard_commands(recipe)
     assert "--cases" not in found.words
     assert found.limited(1.0) == found, "its cases are the same"
+
+
+def test_each_file_with_recorded_outcomes_is_replayed_by_one_command() -> None:
+    commands = standard_commands((ROOT / "Makefile").read_text(encoding="utf-8"))
+    replays = [each.words for each in commands if "replay" in each.words]
+    recorded = [f"scenarios/{path.name}" for path in (ROOT / "scenarios" / "outcomes").iterdir()]
+    assert recorded
+    for file in recorded:
+        found = [words for words in replays if any(fnmatchcase(file, word) for word in words)]
+        assert len(found) == 1, f"{file}: {found}"
 
 
 def test_an_exploration_has_more_cases() -> None:
