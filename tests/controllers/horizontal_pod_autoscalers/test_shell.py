@@ -199,9 +199,7 @@ async def test_two_autoscalers_of_the_same_pods_scale_nothing() -> None:
 
 
 @pytest.mark.parametrize(("moment", "replicas"), [("before", 2), ("after", 4)])
-async def test_an_error_while_the_target_is_scaled_is_not_of_its_scale(
-    moment: str, replicas: int
-) -> None:
+async def test_an_error_while_the_target_is_scaled_is_not_of_its_scale(moment: str, replicas: int) -> None:
     """`after`: the target is scaled, and the answer is lost."""
     point = f"controllers.horizontal_pod_autoscaler.rescale.{moment}"
     async with anyio.create_task_group() as tasks:
