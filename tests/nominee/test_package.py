@@ -98,6 +98,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(sdist, wheel)
 
 
+@pytest.mark.slow
 def test_what_is_in_the_package(built: Built) -> None:
     with zipfile.ZipFile(built.wheel) as wheel:
         names = set(wheel.namelist())
@@ -190,6 +191,7 @@ def oldest_dependencies() -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_an_installed_package_runs_a_cluster(installed: Installed) -> None:
     assert installed("nominee", "--version").startswith("nominee ")
     installed.nominee("up", "--detach", "--nodes", "1", "--timeout", f"{PATIENCE_SECONDS:g}")

@@ -265,6 +265,7 @@ async def test_idles_without_node_groups(cluster: Cluster) -> None:
         assert len(await it.nodes()) == 1
 
 
+@pytest.mark.slow
 async def test_the_run_file_has_the_compat_in_effect(cluster: Cluster) -> None:
     await cluster.start("etcd", "apiserver", "cloud")
     for arguments, compat in (

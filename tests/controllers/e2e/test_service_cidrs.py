@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nominee.controllers.service_cidrs.protection import FINALIZER
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core, networking
@@ -15,6 +17,7 @@ def condition(found: networking.ServiceCIDR) -> tuple[str, str]:
     )
 
 
+@pytest.mark.slow
 async def test_a_range_is_held_while_it_has_addresses(cluster: Cluster) -> None:
     async with running(cluster) as lab:
         default = await lab.object(kinds.SERVICE_CIDR, "kubernetes", lambda c: bool(c.metadata.finalizers))

@@ -162,6 +162,7 @@ async def test_a_corrupt_checkpoint_stops_the_kubelet_and_is_named(cluster: Clus
         assert runs(seen) == runs(before), "containers are taken over from the status"
 
 
+@pytest.mark.slow
 async def test_a_memory_limit_waits_until_less_is_used(cluster: Cluster) -> None:
     """KEP-1287, "Memory Limit Decreases"."""
     async with lab(cluster) as here:

@@ -39,6 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_at_most_so_many_cells_run_at_a_time(folder: Path) -> None:
     jobs = _jobs(folder)

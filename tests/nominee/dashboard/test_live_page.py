@@ -18,7 +18,7 @@ from tests.support.patience import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 PATIENCE_MS = PATIENCE_SECONDS * 1000
 HIDE = """hidden => {
     Object.defineProperty(document, "hidden", { get: () => hidden, configurable: true });

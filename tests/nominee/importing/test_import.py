@@ -173,6 +173,7 @@ def test_a_dry_run_reports_and_changes_nothing(running: RunningCluster, tmp_path
     assert "dry" not in {each["metadata"]["name"] for each in objects(running, "namespaces")}
 
 
+@pytest.mark.slow
 def test_a_running_cluster_is_read_through_its_kubeconfig(running: RunningCluster) -> None:
     """The second cluster is that of the dry run."""
     words = ["import", "--kubeconfig", str(running.kubeconfig), "--dry-run", "-o", "json"]
@@ -236,6 +237,7 @@ def test_an_upgraded_kubelet_changes_the_version_and_a_drain_moves_pods(running:
     eventually_sync(elsewhere, lambda count: count == PODS - 3)
 
 
+@pytest.mark.slow
 def test_a_dump_written_by_hand_comes_into_a_running_cluster(running: RunningCluster) -> None:
     report = json.loads(command(running, "import", str(Path(__file__).with_name("small.yaml")), "-o", "json"))
     assert report["imported"] == {"Node": 2, "Namespace": 1, "Pod": 4, "ServiceAccount": 1}

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import anyio
+import pytest
 
 from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
 from tests.support import retries
@@ -23,6 +24,7 @@ async def nominee(*words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
+@pytest.mark.slow
 async def test_a_pod_that_waits_and_one_that_runs(cluster: Cluster) -> None:
     cluster.arguments("apiserver", "--disable-admission-plugins=TaintNodesByCondition")
     await cluster.start("etcd", "apiserver", "scheduler")
