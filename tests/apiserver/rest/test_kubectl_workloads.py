@@ -65,7 +65,6 @@ def _images(kubectl: Session) -> set[str]:
     return set(kubectl("get", "pods", "-l", "app=web", "-o", f"jsonpath={path}").split())
 
 
-@pytest.mark.slow
 def test_a_deployments_way(kubectl: Session) -> None:
     assert kubectl("create", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web created\n"
     assert _status(kubectl) == 'deployment "web" successfully rolled out'
