@@ -83,8 +83,9 @@ test-package: setup
 test-all: setup
 	$(PYTEST) -n 4 $(AT_ONCE) -m "not chaos" --hypothesis-profile=explore
 
-# For each night, or before a merge: the tests that kill processes under load, explorations on real processes, and random faults; beside them,
-# in the time that they wait, the replays, which are simulations; then explorations in simulations (docs/chaos.md).
+# For each night, or before a merge: the tests that kill processes under load, explorations on real processes, and random
+# faults; beside them, in the time that they wait, the replays, which are simulations; then explorations in simulations
+# (docs/chaos.md).
 chaos: setup
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j 3 chaos-processes $(CHAOS_REPLAYS) $(CHAOS_EXPLORATIONS)
 chaos-processes:

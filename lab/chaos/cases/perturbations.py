@@ -359,7 +359,7 @@ def kind_of(each: Perturbation) -> str:
 
 
 def subject_of(each: Perturbation) -> Subject:
-    """Return the component, its failpoint, call or kind of watched objects, and the kind of disturbance.
+    """Return the component, its place (a failpoint, a call, a kind, a clock), and the kind of disturbance.
 
     These are the same for all processes of a component, and at all hits, calls and steps.
     """

@@ -108,7 +108,7 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float) -> str:
     conditions = pod.status.conditions
     is_open = all(condition_is(conditions, gate.conditionType) for gate in pod.spec.readinessGates)
     condition = "Ready" if is_open else "ContainersReady"
-    return "" if condition_is(pod.status.conditions, condition) else f"is bound to {node} and is not ready"
+    return "" if condition_is(conditions, condition) else f"is bound to {node} and is not ready"
 
 
 def _acts(node: str, ready: Mapping[str, bool]) -> bool:
