@@ -22,6 +22,7 @@ from nominee.lab.chaos.cases.perturbations import (
     FromStep,
     OfCall,
     OfClock,
+    OfNetwork,
     OfProcess,
     OfWatch,
     ToServer,
@@ -91,7 +92,7 @@ class Perturbing:
         self._case, self._cluster, self._launches, self._is_new = case, cluster, launches, is_new
         self.begin_events = {str(each): anyio.Event() for each in case.from_steps}
         """Set when the step of a perturbation begins."""
-        self._over = {str(each): anyio.Event() for each in [*case.watches, *_absences(case)]}
+        self._over = {str(each): anyio.Event() for each in [*_held(case), *_absences(case)]}
         self._before: Points = {}
         self._restarts: Mapping[str, int] = {}
         self._fired: Mapping[str, int] = {}
@@ -134,8 +135,8 @@ class Perturbing:
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Start the tasks beside the steps."""
         for each in self._case.perturbations:
-            if isinstance(each, OfWatch):
-                tasks.start_soon(self._end_view, each)
+            if isinstance(each, OfWatch | OfNetwork):
+                tasks.start_soon(self._end_hold, each)
             elif isinstance(each, OfProcess) and str(each) in self._over:
                 tasks.start_soon(self._end_absence, each)
             elif isinstance(each, AtFailpoint) and each.action in _WAITING:
@@ -147,13 +148,13 @@ class Perturbing:
             if self.begin_events[name].is_set():
                 await over.wait()
 
-    async def _end_view(self, each: OfWatch) -> None:
-        """End a change of a watch some time after it began."""
+    async def _end_hold(self, each: OfWatch | OfNetwork) -> None:
+        """End a change of a watch, or a partition, some time after it began."""
         await self.begin_events[str(each)].wait()
         await self._cluster.clock.sleep(each.hold_seconds)
-        fault = of_watch(each)
+        fault = _of_hold(each)
         with suppress(ClusterError):
-            if each.view is View.RECONNECT:
+            if isinstance(each, OfWatch) and each.view is View.RECONNECT:
                 await self._inject(replace(fault, action="1*cut"))
                 await self._cluster.clock.sleep(RECONNECT_SECONDS)
             await self._inject(replace(fault, action="off"))
@@ -239,7 +240,7 @@ async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
             await cluster.inject_fault(process, "off")
     for each in case.perturbations:
         with suppress(ClusterError):
-            if isinstance(each, OfWatch | OfCall):
+            if isinstance(each, OfWatch | OfCall | OfNetwork):
                 await cluster.inject_fault(each.component, "off")
             elif isinstance(each, OfClock):
                 await cluster.shift_clock(each.component, 0.0)
@@ -261,7 +262,12 @@ def _before_step(each: FromStep, step: Step) -> Step:
             restart = _Restart(component=each.component, options=options, kill=True, away_seconds=away)
             return Step(action=restart, verb="restart", line=step.line, name=str(each))
         case _:
-            return Step(action=of_watch(each), verb="fault", line=step.line, name=str(each))
+            return Step(action=_of_hold(each), verb="fault", line=step.line, name=str(each))
+
+
+def _held(case: Case) -> list[OfWatch | OfNetwork]:
+    """Return the changes of watches and the partitions, which end beside the scenario."""
+    return [each for each in case.perturbations if isinstance(each, OfWatch | OfNetwork)]
 
 
 def _absences(case: Case) -> list[OfProcess]:
@@ -295,8 +301,10 @@ def of_failpoint(each: AtFailpoint) -> ArmFailpoint:
     return ArmFailpoint(component=each.component, name=each.failpoint, action=each.failpoint_action)
 
 
-def of_watch(each: OfWatch) -> InjectFault:
-    """Return the fault that changes a watch."""
+def _of_hold(each: OfWatch | OfNetwork) -> InjectFault:
+    """Return the fault that changes a watch, or that cuts a process off."""
+    if isinstance(each, OfNetwork):
+        return InjectFault(component=each.component, to=each.server, action=each.partition.value)
     of_etcd = each.component.startswith("apiserver")
     return InjectFault(
         component=each.component,

@@ -6,6 +6,7 @@ The identifier of a case is the list of its perturbations, joined by `+`:
     kubelet-0:kubelet.status.before=error@3     the third hit fails
     scheduler:pods=stale@2                      the watch of pods is held while step 2 takes effect
     scheduler:apiserver.Bind.pods=hang@2        the second binding has no answer
+    scheduler:apiserver=cut@2                   no call reaches the API server for some time from step 2 on
     controllers:clock=ahead@2                   the clock jumps at step 2
     kubelet-0:process=restart@2                 is killed, and started again, before step 2
     kubelet-0:process=away@2                    is killed before step 2, and started again 65 s later
@@ -29,8 +30,10 @@ from nominee.lab.chaos.cases.perturbations import (
     Move,
     OfCall,
     OfClock,
+    OfNetwork,
     OfProcess,
     OfWatch,
+    Partition,
     Perturbation,
     ToServer,
     View,
@@ -90,11 +93,6 @@ class Case:
         return [each for each in self.perturbations if isinstance(each, AtFailpoint)]
 
     @property
-    def watches(self) -> list[OfWatch]:
-        """Return the changes of watches."""
-        return [each for each in self.perturbations if isinstance(each, OfWatch)]
-
-    @property
     def calls(self) -> list[OfCall]:
         """Return the faults of calls."""
         return [each for each in self.perturbations if isinstance(each, OfCall)]
@@ -123,6 +121,7 @@ class Case:
 _ACTIONS = {each.value: each for each in Action}
 _VIEWS = {each.value: each for each in View}
 _LOSSES = {each.value: each for each in Loss}
+_PARTITIONS = {each.value: each for each in Partition}
 _JUMPS = {each.value: each for each in Jump}
 _ABSENCES = {each.value: each for each in Absence}
 _MOVES = {each.value: each for each in Move}
@@ -133,7 +132,8 @@ def _perturbation(text: str) -> Perturbation:
     if match is None:
         raise CaseError(
             f"{text!r}: expected COMPONENT:FAILPOINT=ACTION[@HIT], COMPONENT:KIND=VIEW[@STEP], "
-            "COMPONENT:SERVER.METHOD[.KIND]=FAULT[@NUMBER], COMPONENT:clock=ahead|behind[@STEP], "
+            "COMPONENT:SERVER.METHOD[.KIND]=FAULT[@NUMBER], COMPONENT:SERVER=cut[@STEP], "
+            "COMPONENT:clock=ahead|behind[@STEP], "
             "COMPONENT:process=restart|away[@STEP] or COMPONENT:APISERVER=travel|switch[@STEP]"
         )
     component, subject, kind, at = match["component"], match["subject"], match["kind"], int(match["at"] or 1)
@@ -146,11 +146,13 @@ def _perturbation(text: str) -> Perturbation:
         if not method:
             raise CaseError(f"{text!r}: expected COMPONENT:SERVER.METHOD[.KIND]={kind}[@NUMBER]")
         return OfCall(component, server, method, of, _LOSSES[kind], at)
+    if kind in _PARTITIONS:
+        return OfNetwork(component, subject, _PARTITIONS[kind], at)
     if kind in _JUMPS and subject == CLOCK:
         return OfClock(component, _JUMPS[kind], at)
     if kind in _ABSENCES and subject == PROCESS:
         return OfProcess(component, _ABSENCES[kind], at)
     if kind in _MOVES:
         return ToServer(component, subject, _MOVES[kind], at)
-    names = ", ".join([*_ACTIONS, *_VIEWS, *_LOSSES, *_JUMPS, *_ABSENCES, *_MOVES])
+    names = ", ".join([*_ACTIONS, *_VIEWS, *_LOSSES, *_PARTITIONS, *_JUMPS, *_ABSENCES, *_MOVES])
     raise CaseError(f"{text!r}: {kind!r} is not one of {names}")

@@ -20,8 +20,10 @@ from nominee.lab.chaos.cases.perturbations import (
     Move,
     OfCall,
     OfClock,
+    OfNetwork,
     OfProcess,
     OfWatch,
+    Partition,
     Perturbation,
     ToServer,
     View,
@@ -57,6 +59,7 @@ class Scope:
     actions: Sequence[Action] = tuple(Action)
     views: Sequence[View] = tuple(View)
     losses: Sequence[Loss] = tuple(Loss)
+    partitions: Sequence[Partition] = tuple(Partition)
     jumps: Sequence[Jump] = tuple(Jump)
     absences: Sequence[Absence] = tuple(Absence)
     moves: Sequence[Move] = tuple(Move)
@@ -85,6 +88,7 @@ def singles(activity: Activity, scope: Scope) -> list[Case]:
         *_at_failpoints(activity, scope, rng),
         *_of_watches(activity, scope, rng),
         *_of_calls(activity, scope, rng),
+        *_of_networks(activity, scope),
         *_of_clocks(activity, scope),
         *_of_processes(activity, scope),
     ]
@@ -176,12 +180,22 @@ def _is_possible(view: View, kind: str) -> bool:
 
 def _changes_result(loss: Loss, method: str) -> bool:
     """Return whether a fault differs from others: an answer of a read that is lost is as a lost request."""
-    return not (loss is Loss.LOSE_RESPONSE and method in _READS)
+    return not (loss in (Loss.LOSE_RESPONSE, Loss.LOSE_RESPONSES) and method in _READS)
 
 
 def _is_call(name: str, each: OfCall) -> bool:
     server, method, kind = _parts(name)
     return (server, method, kind.partition(".")[0]) == (each.server, each.method, each.kind)
+
+
+def _of_networks(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
+    """Yield partitions between each process and the servers that it calls, from each step on."""
+    for partition in scope.partitions:
+        for process, calls in activity.calls.items():
+            for server in sorted({_parts(call)[0] for call in calls}):
+                yield from (
+                    OfNetwork(process, server, partition, step) for step in _steps(process, activity, scope)
+                )
 
 
 def _of_clocks(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
@@ -286,6 +300,8 @@ def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator
         case OfProcess():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
             found += [replace(each, absence=absence) for absence in scope.absences]
+        case OfNetwork():
+            found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
         case OfClock():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
         case ToServer():

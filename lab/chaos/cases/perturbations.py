@@ -12,6 +12,10 @@ INTERFERENCE_SECONDS = 0.2
 HOLD_SECONDS = 2.0
 HOLD_OF_ETCD_SECONDS = 4.0
 """For an API server: longer than the 3 s for which a list waits for its watch cache."""
+CUT_SECONDS = 5.0
+"""Longer than the first back-offs of clients, and shorter than what makes a node silent."""
+CALLS_IN_A_ROW = 6
+"""More than a client tries the same call by itself."""
 LAG_SECONDS = 3.0
 JUMP_SECONDS = 61.5
 """Not a round number: stories wait for whole minutes, and a time would be the same again by chance."""
@@ -56,12 +60,14 @@ class Loss(Enum):
     """A fault of one call.
 
     LOSE_REQUEST: it is not carried out, and fails at once. LOSE_RESPONSE: it is carried out, and fails at
-    once. HANG: it is not carried out, and fails at its deadline. SLOW: it is carried out DELAY_MILLISECONDS
-    later.
+    once. LOSE_REQUESTS and LOSE_RESPONSES: the same for CALLS_IN_A_ROW calls, so that repetitions fail, too.
+    HANG: it is not carried out, and fails at its deadline. SLOW: it is carried out DELAY_MILLISECONDS later.
     """
 
     LOSE_REQUEST = "lose-request"
     LOSE_RESPONSE = "lose-response"
+    LOSE_REQUESTS = "lose-requests"
+    LOSE_RESPONSES = "lose-responses"
     HANG = "hang"
     SLOW = "slow"
 
@@ -71,6 +77,15 @@ class Jump(Enum):
 
     AHEAD = "ahead"
     BEHIND = "behind"
+
+
+class Partition(Enum):
+    """A process reaches no server of a component for CUT_SECONDS, from a step of the scenario on.
+
+    CUT: calls fail at once, and watches break.
+    """
+
+    CUT = "cut"
 
 
 class Absence(Enum):
@@ -218,6 +233,10 @@ class OfCall:
                 term = "1*cut"
             case Loss.LOSE_RESPONSE:
                 term = "1*cut-response"
+            case Loss.LOSE_REQUESTS:
+                term = f"{CALLS_IN_A_ROW}*cut"
+            case Loss.LOSE_RESPONSES:
+                term = f"{CALLS_IN_A_ROW}*cut-response"
             case Loss.HANG:
                 term = "1*drop-request"
             case Loss.SLOW:
@@ -232,6 +251,10 @@ class OfCall:
                 does = "fails, and is not carried out"
             case Loss.LOSE_RESPONSE:
                 does = "is carried out, and its answer is lost"
+            case Loss.LOSE_REQUESTS:
+                does = f"and the {CALLS_IN_A_ROW - 1} after it fail, and are not carried out"
+            case Loss.LOSE_RESPONSES:
+                does = f"and the {CALLS_IN_A_ROW - 1} after it are carried out, and their answers are lost"
             case Loss.HANG:
                 does = "is not carried out, and has no answer until its deadline"
             case Loss.SLOW:
@@ -240,6 +263,36 @@ class OfCall:
 
     def __str__(self) -> str:
         return _identifier(self.component, self.call, self.loss.value, self.number)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OfNetwork:
+    """A process that does not reach a server (`apiserver`, `etcd`, `cloud`), from a step of the scenario on."""
+
+    component: str
+    server: str
+    partition: Partition
+    step: int = 1
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Return the place of which two perturbations are no pair."""
+        return self.component, self.server, 0
+
+    @property
+    def hold_seconds(self) -> float:
+        """Return how long the server is out of reach."""
+        return CUT_SECONDS
+
+    def describe(self) -> str:
+        """Return the perturbation as a sentence."""
+        return (
+            f"{self.component} does not reach {self.server} for {CUT_SECONDS:g} s, from step {self.step} on: "
+            "calls fail, and watches break"
+        )
+
+    def __str__(self) -> str:
+        return _identifier(self.component, self.server, self.partition.value, self.step)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -325,8 +378,8 @@ ETCD = "etcd"
 """The kind that stands for all keys of etcd, which the API server watches; it needs every revision."""
 CLOCK, PROCESS = "clock", "process"
 Subject = tuple[str, str, str]
-Perturbation = AtFailpoint | OfWatch | OfCall | OfClock | OfProcess | ToServer
-FromStep = OfWatch | OfClock | OfProcess | ToServer
+Perturbation = AtFailpoint | OfWatch | OfCall | OfNetwork | OfClock | OfProcess | ToServer
+FromStep = OfWatch | OfNetwork | OfClock | OfProcess | ToServer
 """Perturbations that begin with a step."""
 
 
@@ -350,6 +403,8 @@ def kind_of(each: Perturbation) -> str:
             return each.view.value
         case OfCall():
             return each.loss.value
+        case OfNetwork():
+            return each.partition.value
         case OfClock():
             return each.jump.value
         case OfProcess():

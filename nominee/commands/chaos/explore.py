@@ -32,7 +32,7 @@ from nominee.commands.measuring.executors import executor_of, executor_option
 from nominee.commands.pages import html_option, write_page
 from nominee.commands.scenario.programs import programs_of, replace_option
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, View
+from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, Partition, View
 
 if TYPE_CHECKING:
     from nominee.lab.chaos.clusters import Clusters
@@ -85,7 +85,7 @@ chaos.add_command(run)
     help="What happens at failpoints.",
 )
 @click.option("--views/--no-views", default=True, help="Change what processes see, too.  [default: --views]")
-@click.option("--calls/--no-calls", default=True, help="Fail single calls, too.  [default: --calls]")
+@click.option("--calls/--no-calls", default=True, help="Fail calls, and cut processes off, too.  [default: --calls]")
 @click.option("--clocks/--no-clocks", default=True, help="Shift clocks, too.  [default: --clocks]")
 @click.option("--pairs", is_flag=True, help="After the single cases, pairs of those that held.")
 @click.option(
@@ -176,6 +176,7 @@ def explore(
         actions=actions,
         views=tuple(View) if views else (),
         losses=tuple(Loss) if calls else (),
+        partitions=tuple(Partition) if calls else (),
         jumps=tuple(Jump) if clocks else (),
         moves=tuple(Move) if views else (),
         pairs=pairs,

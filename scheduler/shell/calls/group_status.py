@@ -6,6 +6,7 @@ pods of it that find no place do not take that back.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from anyio.abc import TaskGroup
@@ -78,8 +79,10 @@ class GroupConditions:
     async def _run(self, framework: Framework, key: ObjectKey) -> None:
         while True:
             verdict = self._latest[key]
+            write = partial(self._write, framework, key, verdict)
             try:
-                await self._write(framework, key, verdict)
+                # Each time with a new read: the status may be written already, by a call whose answer was lost.
+                await retry_unavailable(write, clock=self._clock)
             except StatusError as error:  # the next cycle writes again
                 _log.warning("Could not write a pod group's status", group=key, step="status", error=error)
             if self._latest[key] is verdict:
@@ -89,10 +92,7 @@ class GroupConditions:
     async def _write(self, framework: Framework, key: ObjectKey, verdict: Verdict) -> None:
         if framework.lister(kinds.POD_GROUP).get(key.name, key.namespace) is None:
             return
-        client = self._client
-        group = await retry_unavailable(
-            lambda: client.get(kinds.POD_GROUP, key.name, key.namespace), clock=self._clock
-        )
+        group = await self._client.get(kinds.POD_GROUP, key.name, key.namespace)
         condition = new_condition(verdict, group.metadata.generation, self._clock.now())
         status = with_condition(group, condition)
         if status is None:
@@ -102,7 +102,4 @@ class GroupConditions:
             {"status": codec.to_json(group.status)},
             {"status": codec.to_json(status)},
         )
-        await retry_unavailable(
-            lambda: client.patch(kinds.POD_GROUP, key.name, key.namespace, patch, subresource="status"),
-            clock=self._clock,
-        )
+        await self._client.patch(kinds.POD_GROUP, key.name, key.namespace, patch, subresource="status")

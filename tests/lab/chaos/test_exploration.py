@@ -18,6 +18,7 @@ from nominee.lab.chaos.cases.perturbations import (
     Move,
     OfCall,
     OfWatch,
+    Partition,
     ToServer,
     View,
 )
@@ -123,7 +124,7 @@ RUN = Activity(calls=CALLS, kinds=("pods", "nodes"), launches={"autoscaler": 2})
 
 def scope(**fields: object) -> Scope:
     """Return a scope of these kinds of disturbance alone."""
-    empty: dict[str, object] = {"actions": (), "views": (), "losses": (), "jumps": (), "moves": (), "hits": 1}
+    empty: dict[str, object] = {"actions": (), "views": (), "losses": (), "partitions": (), "jumps": (), "moves": (), "hits": 1}
     return Scope(**{**empty, **fields})  # type: ignore[arg-type]  # fields of several types
 
 
@@ -167,6 +168,29 @@ def test_each_sort_of_calls_fails() -> None:
     (call,) = later.perturbations
     assert isinstance(call, OfCall)
     assert call.fault_action == f"{call.number - 1}*off->1*delay(1500)"
+
+
+def test_repetitions_of_a_call_fail_with_it() -> None:
+    found = singles(RUN, scope(losses=(Loss.LOSE_REQUESTS, Loss.LOSE_RESPONSES), only=("*Bind*", "*NodeGroups=*")))
+    calls = [each for case in found for each in case.perturbations if isinstance(each, OfCall)]
+    assert {str(each): each.fault_action for each in calls} == {
+        "scheduler:apiserver.Bind.pods=lose-requests": "6*cut",
+        "scheduler:apiserver.Bind.pods=lose-responses": "6*cut-response",
+        "autoscaler:cloud.NodeGroups=lose-requests": "6*cut",
+    }
+
+
+def test_each_process_is_cut_off_from_each_server_that_it_calls() -> None:
+    found = singles(RUN, scope(partitions=(Partition.CUT,), steps=(2, 5)))
+    assert [str(each) for each in found] == [
+        "apiserver:etcd=cut@2",
+        "apiserver:etcd=cut@5",
+        "scheduler:apiserver=cut@2",
+        "scheduler:apiserver=cut@5",
+        # It is started by step 2.
+        "autoscaler:apiserver=cut@5",
+        "autoscaler:cloud=cut@5",
+    ]
 
 
 def test_clocks_of_all_processes_but_the_api_servers_and_the_cloud_jump() -> None:

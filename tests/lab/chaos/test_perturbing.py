@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import HOLD_SECONDS, JUMP_SECONDS
+from nominee.lab.chaos.cases.perturbations import CUT_SECONDS, HOLD_SECONDS, JUMP_SECONDS
 from nominee.lab.chaos.cases.tolerance import Relaxed
 from nominee.lab.chaos.perturbing import RECONNECT_SECONDS, Perturbing, calm, first_start
 from nominee.lab.scenario.cluster import ScenarioCluster
@@ -62,14 +62,15 @@ def perturbing(
 
 
 @pytest.mark.parametrize(
-    ("case", "ends"),
+    ("case", "seconds", "ends"),
     [
-        ("scheduler:pods=stale", [("off", "*")]),
-        ("scheduler:pods=reconnect", [("1*cut", "Watch"), ("off", "Watch")]),
+        ("scheduler:pods=stale", HOLD_SECONDS, [("off", "*", "pods")]),
+        ("scheduler:pods=reconnect", HOLD_SECONDS, [("1*cut", "Watch", "pods"), ("off", "Watch", "pods")]),
+        ("scheduler:apiserver=cut", CUT_SECONDS, [("off", "*", "*")]),
     ],
 )
-async def test_a_view_lasts_as_long_as_it_says_also_if_the_scenario_ends_before(
-    case: str, ends: list[tuple[str, str]]
+async def test_what_is_held_lasts_as_long_as_it_says_also_if_the_scenario_ends_before(
+    case: str, seconds: float, ends: list[tuple[str, str, str]]
 ) -> None:
     cluster = NotedCluster()
     subject = perturbing(case, cluster)
@@ -85,7 +86,7 @@ async def test_a_view_lasts_as_long_as_it_says_also_if_the_scenario_ends_before(
             subject.begin_events[case].set()
             await cluster.clock.wait_for_sleepers()
             tasks.start_soon(finish)
-            await cluster.clock.advance(HOLD_SECONDS - 0.1)
+            await cluster.clock.advance(seconds - 0.1)
             assert (cluster.noted, finished.is_set()) == ([], False)
             await cluster.clock.advance(0.1)
             if len(ends) > 1:
@@ -93,7 +94,9 @@ async def test_a_view_lasts_as_long_as_it_says_also_if_the_scenario_ends_before(
                 await cluster.clock.advance(RECONNECT_SECONDS)
             await finished.wait()
     # Only this view ends: another one of the same process goes on.
-    assert cluster.noted == [("scheduler", action, "apiserver", method, "pods") for action, method in ends]
+    assert cluster.noted == [
+        ("scheduler", action, "apiserver", method, kind) for action, method, kind in ends
+    ]
 
 
 async def test_a_view_that_has_not_begun_is_not_waited_for() -> None:
