@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from nominee.machinery.api import kinds
+from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core, workloads
 from nominee.machinery.wire import codec
@@ -15,7 +15,7 @@ from nominee.scheduler.shell.process.wiring import Parts
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.devices import claim, device, device_class, resource_slice
-from tests.support.fake_api import FakeApi
+from tests.support.fake_api import FakeApi, Request
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 
@@ -74,6 +74,30 @@ async def test_a_gang_waits_for_its_group_and_for_enough_pods_and_then_gets_its_
         await api.until(lambda: bound(api, "late") == [False] and message(api, "late") != "")
     # n1 has four cpus, and `alone` one of them. The gang stays placed all the same.
     assert condition(api) == ("True", "Scheduled", "")
+
+
+async def test_a_condition_whose_write_failed_is_computed_again_from_the_group_as_it_is_now() -> None:
+    api = FakeApi()
+    api.put(node("n1"))
+
+    def change_and_fail(request: Request) -> Exception | None:
+        found = api.find(kinds.POD_GROUP, "g", "default")
+        if request.verb != "patch/status" or request.kind != "PodGroup" or found is None:
+            return None
+        if found.metadata.generation == 2:
+            return None
+        found.metadata.generation = 2
+        api.put(found)
+        return errors.service_unavailable("etcd has not answered")
+
+    api.reject = change_and_fail
+    async with running(api, gates=GATES):
+        put_members(api, "a", "b")
+        api.put(gang(2))
+        await api.until(lambda: condition(api) == ("True", "Scheduled", ""))
+    found = api.find(kinds.POD_GROUP, "g", "default")
+    assert found is not None
+    assert [each.observedGeneration for each in found.status.conditions] == [2]
 
 
 async def test_where_not_all_fit_none_is_bound_and_nothing_stays_taken() -> None:
