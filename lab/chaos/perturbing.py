@@ -20,6 +20,7 @@ from nominee.lab.chaos.cases.perturbations import (
     Action,
     AtFailpoint,
     FromStep,
+    Loss,
     OfCall,
     OfClock,
     OfNetwork,
@@ -29,7 +30,7 @@ from nominee.lab.chaos.cases.perturbations import (
     View,
 )
 from nominee.lab.chaos.cases.tolerance import Relaxed
-from nominee.lab.chaos.interfering import interfere
+from nominee.lab.chaos.interfering import interfere, touch_all
 from nominee.lab.scenario.acting.base import Action as StepAction
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides, ComponentOptions
@@ -141,6 +142,8 @@ class Perturbing:
                 tasks.start_soon(self._end_absence, each)
             elif isinstance(each, AtFailpoint) and each.action in _WAITING:
                 tasks.start_soon(self._while_it_waits, each)
+            elif isinstance(each, OfCall) and each.loss is Loss.CONFLICT:
+                tasks.start_soon(self._overtake, each)
 
     async def finish(self) -> None:
         """Wait until the views and absences that have begun are over: they last as long as they say."""
@@ -186,6 +189,20 @@ class Perturbing:
                 await self._cluster.clock.sleep(INTERFERENCE_SECONDS)
             await self._cluster.arm_failpoint(each.component, each.failpoint, "off")
 
+    async def _overtake(self, each: OfCall) -> None:
+        """Change the objects of the kind when the call waits."""
+        while not await self._has_acted(each, where_unknown=False):
+            await self._cluster.clock.sleep(POLL_SECONDS)
+        await touch_all(self._cluster.client, each.kind)
+
+    async def _has_acted(self, each: OfCall, *, where_unknown: bool) -> bool:
+        """Return whether the fault of a call has acted; of a process that cannot be asked it is unknown."""
+        try:
+            rules = (await self._cluster.call_faults(each.component)).rules
+        except ClusterError:
+            return where_unknown
+        return any(rule.fired for rule in rules if rule.action == each.fault_action)
+
     async def _labels_at(self, each: AtFailpoint) -> Mapping[str, str]:
         """Return the labels of the hit at which a task waits, when one does."""
         while True:
@@ -217,11 +234,7 @@ class Perturbing:
             points_of = (found.get(each.component, {}).get(each.failpoint) for found in (self._before, after))
             before, now = (0 if point is None else point.fired for point in points_of)
             return now != before
-        try:
-            rules = (await self._cluster.call_faults(each.component)).rules
-        except ClusterError:
-            return True
-        return any(rule.fired for rule in rules if rule.action == each.fault_action)
+        return await self._has_acted(each, where_unknown=True)
 
 
 async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:

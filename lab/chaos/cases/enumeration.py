@@ -36,6 +36,8 @@ _LEASE_GRANT = "LeaseGrant"
 """For events only."""
 _READS = frozenset({"Get", "List", "Range", "NodeGroups", "NodeGroupForNode", "NodeGroupNodes"})
 """Calls that change nothing."""
+_OF_VERSIONS = frozenset({"Bind", "Delete", "Evict", "Patch", "Txn", "Update"})
+"""Calls that another write of the object may overtake."""
 _ABOUT_PODS = (
     *(f"scheduler.{step}" for step in ("cycle", "assume", "nominate", "permit", "prebind", "bind")),
     *(f"scheduler.{step}" for step in ("unreserve", "status")),
@@ -148,7 +150,7 @@ def _of_calls(activity: Activity, scope: Scope, rng: random.Random) -> Iterator[
         for loss in scope.losses:
             for process, call, number in places:
                 server, method, kind = _parts(call)
-                if _changes_result(loss, method):
+                if _changes_result(loss, method, kind):
                     yield OfCall(process, server, method, kind.partition(".")[0], loss, number)
 
 
@@ -178,8 +180,10 @@ def _is_possible(view: View, kind: str) -> bool:
     return not (view is View.MERGE and kind == ETCD)
 
 
-def _changes_result(loss: Loss, method: str) -> bool:
+def _changes_result(loss: Loss, method: str, kind: str) -> bool:
     """Return whether a fault differs from others: an answer of a read that is lost is as a lost request."""
+    if loss is Loss.CONFLICT:
+        return bool(kind) and method in _OF_VERSIONS
     return not (loss in (Loss.LOSE_RESPONSE, Loss.LOSE_RESPONSES) and method in _READS)
 
 
@@ -293,7 +297,11 @@ def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator
             counts = activity.calls.get(each.component, {})
             count = max((counts[name] for name in counts if _is_call(name, each)), default=1)
             found += [replace(each, number=number) for number in _near(each.number, range(1, count + 1))]
-            found += [replace(each, loss=loss) for loss in scope.losses if _changes_result(loss, each.method)]
+            found += [
+                replace(each, loss=loss)
+                for loss in scope.losses
+                if _changes_result(loss, each.method, each.kind)
+            ]
         case OfWatch():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
             found += [replace(each, view=view) for view in scope.views if _is_possible(view, each.kind)]

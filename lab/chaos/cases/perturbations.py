@@ -62,6 +62,7 @@ class Loss(Enum):
     LOSE_REQUEST: it is not carried out, and fails at once. LOSE_RESPONSE: it is carried out, and fails at
     once. LOSE_REQUESTS and LOSE_RESPONSES: the same for CALLS_IN_A_ROW calls, so that repetitions fail, too.
     HANG: it is not carried out, and fails at its deadline. SLOW: it is carried out DELAY_MILLISECONDS later.
+    CONFLICT: the same, and meanwhile another client changes all objects of the kind, and changes them back.
     """
 
     LOSE_REQUEST = "lose-request"
@@ -70,6 +71,7 @@ class Loss(Enum):
     LOSE_RESPONSES = "lose-responses"
     HANG = "hang"
     SLOW = "slow"
+    CONFLICT = "conflict"
 
 
 class Jump(Enum):
@@ -239,7 +241,7 @@ class OfCall:
                 term = f"{CALLS_IN_A_ROW}*cut-response"
             case Loss.HANG:
                 term = "1*drop-request"
-            case Loss.SLOW:
+            case Loss.SLOW | Loss.CONFLICT:
                 term = f"1*delay({DELAY_MILLISECONDS})"
         return _at(self.number, term)
 
@@ -259,6 +261,8 @@ class OfCall:
                 does = "is not carried out, and has no answer until its deadline"
             case Loss.SLOW:
                 does = f"is {DELAY_MILLISECONDS / 1000:g} s late"
+            case Loss.CONFLICT:
+                does = "is overtaken by another client, which changes all objects of the kind"
         return f"call {self.number} of {self.component} to {self.server}, {self.method}{of}, {does}"
 
     def __str__(self) -> str:
@@ -267,7 +271,7 @@ class OfCall:
 
 @dataclass(frozen=True, slots=True, order=True)
 class OfNetwork:
-    """A process that does not reach a server (`apiserver`, `etcd`, `cloud`), from a step of the scenario on."""
+    """A process that does not reach `server` (apiserver, etcd, cloud), from a step of the scenario on."""
 
     component: str
     server: str

@@ -48,7 +48,8 @@ _HISTORIES: Final = (
     "nominee.scheduler.queue.unschedulable.UnschedulablePods._by_rejector.",
 )
 """Places where a process has more the longer it runs: histories, back-offs, pools, results of questions (the
-plugins that rejected a waiting pod in its last attempt may not be those that would reject it now); and those whose entries are removed when they are next looked at, or by the leader alone."""
+plugins that rejected a waiting pod in its last attempt may not be those that would reject it now); and those
+whose entries are removed when they are next looked at, or by the leader alone."""
 
 
 def of_gone(processes: Mapping[str, Holdings]) -> Iterator[Finding]:

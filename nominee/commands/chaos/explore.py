@@ -85,7 +85,7 @@ chaos.add_command(run)
     help="What happens at failpoints.",
 )
 @click.option("--views/--no-views", default=True, help="Change what processes see, too.  [default: --views]")
-@click.option("--calls/--no-calls", default=True, help="Fail calls, and cut processes off, too.  [default: --calls]")
+@click.option("--calls/--no-calls", default=True, help="Fail calls, and cut links, too.  [default: --calls]")
 @click.option("--clocks/--no-clocks", default=True, help="Shift clocks, too.  [default: --clocks]")
 @click.option("--pairs", is_flag=True, help="After the single cases, pairs of those that held.")
 @click.option(

@@ -81,7 +81,7 @@ class GroupConditions:
             verdict = self._latest[key]
             write = partial(self._write, framework, key, verdict)
             try:
-                # Each time with a new read: the status may be written already, by a call whose answer was lost.
+                # Each time with a new read: it may be written already, by a call whose answer was lost.
                 await retry_unavailable(write, clock=self._clock)
             except StatusError as error:  # the next cycle writes again
                 _log.warning("Could not write a pod group's status", group=key, step="status", error=error)

@@ -124,7 +124,8 @@ RUN = Activity(calls=CALLS, kinds=("pods", "nodes"), launches={"autoscaler": 2})
 
 def scope(**fields: object) -> Scope:
     """Return a scope of these kinds of disturbance alone."""
-    empty: dict[str, object] = {"actions": (), "views": (), "losses": (), "partitions": (), "jumps": (), "moves": (), "hits": 1}
+    kinds = ("actions", "views", "losses", "partitions", "jumps", "moves")
+    empty: dict[str, object] = {**dict.fromkeys(kinds, ()), "hits": 1}
     return Scope(**{**empty, **fields})  # type: ignore[arg-type]  # fields of several types
 
 
@@ -171,13 +172,20 @@ def test_each_sort_of_calls_fails() -> None:
 
 
 def test_repetitions_of_a_call_fail_with_it() -> None:
-    found = singles(RUN, scope(losses=(Loss.LOSE_REQUESTS, Loss.LOSE_RESPONSES), only=("*Bind*", "*NodeGroups=*")))
+    losses = (Loss.LOSE_REQUESTS, Loss.LOSE_RESPONSES)
+    found = singles(RUN, scope(losses=losses, only=("*Bind*", "*NodeGroups=*")))
     calls = [each for case in found for each in case.perturbations if isinstance(each, OfCall)]
     assert {str(each): each.fault_action for each in calls} == {
         "scheduler:apiserver.Bind.pods=lose-requests": "6*cut",
         "scheduler:apiserver.Bind.pods=lose-responses": "6*cut-response",
         "autoscaler:cloud.NodeGroups=lose-requests": "6*cut",
     }
+
+
+def test_calls_that_write_an_object_are_overtaken() -> None:
+    assert [str(each) for each in singles(RUN, scope(losses=(Loss.CONFLICT,)))] == [
+        "scheduler:apiserver.Bind.pods=conflict",
+    ]
 
 
 def test_each_process_is_cut_off_from_each_server_that_it_calls() -> None:
