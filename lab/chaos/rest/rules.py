@@ -44,6 +44,7 @@ RULES: Final[tuple[Rule, ...]] = (
     reservations.devices_of_claims,
     reservations.volume_claims,
     reservations.foreground_deletions,
+    reservations.empty_namespaces,
     reservations.leader_leases,
     scheduling.lost_wakeups,
     scheduling.queues,

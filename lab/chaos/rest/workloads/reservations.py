@@ -99,6 +99,19 @@ def foreground_deletions(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(each), "waits for the deletion of dependents, and has none")
 
 
+def empty_namespaces(state: State) -> Iterator[Finding]:
+    """Find namespaces that terminate although no pod in them is still stopping, and no finalizer is left."""
+    if CONTROLLERS not in state.running:
+        return
+    objects = (metadata_of(each) for row in state.objects.values() for each in row)
+    busy = {each.namespace for each in objects if each.finalizers}
+    busy |= {pod.metadata.namespace for pod in state.of(kinds.POD) if is_terminating(pod)}
+    for namespace in state.of(kinds.NAMESPACE):
+        has_own = namespace.metadata.finalizers or list(namespace.spec.finalizers) != ["kubernetes"]
+        if is_terminating(namespace) and not has_own and namespace.metadata.name not in busy:
+            yield Finding(name_of(namespace), "terminates, and nothing in it needs time")
+
+
 def leader_leases(state: State) -> Iterator[Finding]:
     """Find leases of leaders that ended, while a process of the component runs that could take them."""
     for lease in state.of(kinds.LEASE):

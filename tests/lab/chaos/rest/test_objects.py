@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -239,6 +240,20 @@ def test_an_owner_that_waits_for_no_dependent_is_found() -> None:
 
     expected = "deployment default/old waits for the deletion of dependents, and has none"
     assert [str(each) for each in findings(state(changed(change)))] == [expected]
+
+
+@pytest.mark.parametrize(("keeps", "is_found"), [({}, True), ({"finalizers": ["example.com/x"]}, False)])
+def test_a_namespace_that_terminates_and_waits_for_nothing_is_found(
+    keeps: Mapping[str, object], is_found: bool
+) -> None:
+    def change(manifests: Manifests) -> None:
+        deleted = {"deletionTimestamp": DELETED}
+        of_all = {"finalizers": ["kubernetes"]}
+        manifests["team"] = manifest("Namespace", "team", namespace="", metadata=deleted, spec=of_all)
+        manifests["map"] = manifest("ConfigMap", "m", namespace="team", metadata=keeps)
+
+    expected = ["namespace team terminates, and nothing in it needs time"] if is_found else []
+    assert [str(each) for each in findings(state(changed(change)))] == expected
 
 
 @pytest.mark.parametrize(
