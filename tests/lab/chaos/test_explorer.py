@@ -16,6 +16,7 @@ from nominee.lab.chaos.clusters import Answered
 from nominee.lab.chaos.explorer import ExplorationSettings, Explorer, Report
 from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.outcomes.comparison import Outcomes
+from nominee.lab.chaos.outcomes.selection import Selection
 from nominee.lab.scenario.fields.options import AcceptedFinding, ClusterOptions
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.result import Outcome, ScenarioResult
@@ -109,6 +110,12 @@ def test_at_most_so_many_cases_are_run(most: int, expected: list[str] | None) ->
     if expected is not None:
         assert cases(report) == expected, "the undisturbed run"
         assert report.applied_count == 1
+
+
+def test_a_recording_runs_nothing_again_that_did_not_hold() -> None:
+    clusters = TableClusters({f"scheduler:s.{name}=crash": unsettled("pod p waits") for name in "abc"})
+    report = explore(clusters, rounds_max=2, records=Selection())
+    assert sorted(cases(report)) == [f"scheduler:s.{name}=crash" for name in "abc"]
 
 
 def test_a_killed_process_must_be_restarted() -> None:
