@@ -53,9 +53,11 @@ SETTLE_SECONDS = 1.0
 _FAULTS: Mapping[View, str] = {
     View.STALE: "hold",
     View.MERGE: "merge",
-    View.RELIST: "1*relist",
+    View.RELIST: "hold",
     View.RECONNECT: "hold",
 }
+_BREAKS: Mapping[View, str] = {View.RELIST: "1*relist", View.RECONNECT: "1*cut"}
+"""Faults at the end, with which the withheld events are lost."""
 _WAITING = frozenset({Action.PAUSE, Action.RECREATE, Action.TOUCH, Action.REMOVE})
 Points = Mapping[str, Mapping[str, PointState]]
 """Failpoints by process and name."""
@@ -157,8 +159,8 @@ class Perturbing:
         await self._cluster.clock.sleep(each.hold_seconds)
         fault = _of_hold(each)
         with suppress(ClusterError):
-            if isinstance(each, OfWatch) and each.view is View.RECONNECT:
-                await self._inject(replace(fault, action="1*cut"))
+            if isinstance(each, OfWatch) and each.view in _BREAKS:
+                await self._inject(replace(fault, action=_BREAKS[each.view]))
                 await self._cluster.clock.sleep(RECONNECT_SECONDS)
             await self._inject(replace(fault, action="off"))
         self._over[str(each)].set()

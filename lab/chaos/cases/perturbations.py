@@ -45,9 +45,9 @@ class View(Enum):
     """A change of the watch of one kind, for `hold_seconds` from a step on (Sieve, OSDI 2022).
 
     STALE: the process sees the changes later. MERGE: later, and of each object the last one only. RELIST: the
-    watch is replaced by a new list, which does not show what was deleted and created again in between.
-    RECONNECT: the process sees nothing, then its connection breaks, and the watch continues from the old
-    revision.
+    process sees nothing, then the revision is too old for its watch: the new list does not show what came and
+    went in between. RECONNECT: the process sees nothing, then its connection breaks, and the watch continues
+    from the old revision.
     """
 
     STALE = "stale"
@@ -194,7 +194,7 @@ class OfWatch:
             case View.MERGE:
                 does = f"sees changes of {self.kind} {seconds} later, of each object the last one"
             case View.RELIST:
-                does = f"must list {self.kind} again"
+                does = f"sees no change of {self.kind} for {seconds}, and then must list again"
             case View.RECONNECT:
                 does = (
                     f"sees no change of {self.kind} for {seconds}, then its connection breaks, and "

@@ -65,6 +65,7 @@ def perturbing(
     ("case", "seconds", "ends"),
     [
         ("scheduler:pods=stale", HOLD_SECONDS, [("off", "*", "pods")]),
+        ("scheduler:pods=relist", HOLD_SECONDS, [("1*relist", "*", "pods"), ("off", "*", "pods")]),
         ("scheduler:pods=reconnect", HOLD_SECONDS, [("1*cut", "Watch", "pods"), ("off", "Watch", "pods")]),
         ("scheduler:apiserver=cut", CUT_SECONDS, [("off", "*", "*")]),
     ],
