@@ -304,12 +304,8 @@ class Explorer:
             scope,
             seed=self._seed,
             # Without a supervisor that restarts it, a killed process stays away.
-            actions=[
-                each
-                for each in scope.actions
-                if (scenario.cluster.restart or each is not Action.CRASH)
-                and (may_lose or each is not Action.REMOVE)
-            ],
+            actions=[each for each in scope.actions if scenario.cluster.restart or each is not Action.CRASH],
+            may_lose=may_lose,
             absences=[each for each in scope.absences if may_lose or each is not Absence.AWAY],
             steps=changes(scenario),
             absent=absences(scenario),

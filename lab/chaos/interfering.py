@@ -11,27 +11,42 @@ from google.protobuf.message import Message
 from nominee.lab.chaos.cases.perturbations import Action
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
-from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import ObjectKey, controller_of, copy_of, is_terminating, key_of
+from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import ObjectKey, copy_of, key_of, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 
 OBJECTS_MAX: Final = 20
+_LEFT_ALONE: Final = frozenset({"endpoints", "endpointslices", "events", "leases", "persistentvolumeclaims"})
+"""Written by components all the time, or tied to another object for good."""
 _MARK: Final = "chaos.nominee.dev/touched"
 
 
 async def interfere(client: Client, action: Action, labels: Mapping[str, str]) -> None:
-    """Touch, replace or remove the pod that a failpoint's labels name; without one do nothing."""
-    if "pod" not in labels:
+    """Touch, replace or remove the object that a failpoint's labels name; without one do nothing."""
+    named = _named(labels)
+    if named is None:
         return
-    key = ObjectKey.parse(labels["pod"])
+    kind, key = named
     with suppress(StatusError):  # it may be gone, or come back first
         if action is Action.TOUCH:
-            await _touch(client, kinds.POD, key)
+            await _touch(client, kind, key)
         elif action is Action.RECREATE:
-            await _recreate(client, key)
+            await _recreate(client, kind, key)
         elif action is Action.REMOVE:
-            await client.delete(kinds.POD, key.name, key.namespace, grace_period_seconds=0)
+            await _delete(client, kind, key)
+
+
+def _named(labels: Mapping[str, str]) -> tuple[AnyKind, ObjectKey] | None:
+    """Return the object of the labels: a pod, or what the API server is to write."""
+    if "pod" in labels:
+        return kinds.POD, ObjectKey.parse(labels["pod"])
+    namespace, _, name = labels.get("object", "").partition("/")
+    resource = labels.get("resource", "")
+    kind = next((each for each in kinds.by_name(resource) if each.namespaced), None)
+    if kind is None or resource in _LEFT_ALONE or not (namespace and name):
+        return None
+    return kind, ObjectKey(namespace, name)
 
 
 async def touch_all(client: Client, plural: str) -> None:
@@ -43,28 +58,36 @@ async def touch_all(client: Client, plural: str) -> None:
                     await _touch(client, kind, key_of(each))
 
 
-async def _touch(client: Client, kind: Kind[Message], key: ObjectKey) -> None:
+async def _touch(client: Client, kind: AnyKind, key: ObjectKey) -> None:
     """Add a label, and remove it: the object has another resourceVersion, and is as before."""
     for value in ("true", None):
         await client.patch(kind, key.name, key.namespace, {"metadata": {"labels": {_MARK: value}}})
 
 
-async def _recreate(client: Client, key: ObjectKey) -> None:
-    """Replace the pod, unless it terminates; a controller creates its own pods again."""
-    pod = await client.get(kinds.POD, key.name, key.namespace)
-    if is_terminating(pod):
+async def _delete(client: Client, kind: AnyKind, key: ObjectKey) -> None:
+    """Delete an object, a pod without grace."""
+    grace = 0 if kind is kinds.POD else None
+    await client.delete(kind, key.name, key.namespace, grace_period_seconds=grace)
+
+
+async def _recreate(client: Client, kind: AnyKind, key: ObjectKey) -> None:
+    """Replace the object, unless it terminates; a controller creates its own objects again."""
+    found = await client.get(kind, key.name, key.namespace)
+    if metadata_of(found).HasField("deletionTimestamp"):
         return
-    again = _created_again(pod)
-    await client.delete(kinds.POD, key.name, key.namespace, grace_period_seconds=0)
-    if controller_of(pod) is None:
+    again = _created_again(found)
+    await _delete(client, kind, key)
+    if not any(owner.controller for owner in metadata_of(found).ownerReferences):
         await client.create(again)
 
 
-def _created_again(pod: core.Pod) -> core.Pod:
-    """Return the pod as its author would create it again."""
-    again = copy_of(pod)
-    for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"):
-        again.metadata.ClearField(name)
-    again.spec.ClearField("nodeName")
-    again.ClearField("status")
+def _created_again(obj: Message) -> Message:
+    """Return the object as its author would create it again."""
+    again = copy_of(obj)
+    for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "finalizers"):
+        metadata_of(again).ClearField(name)
+    if isinstance(again, core.Pod):
+        again.spec.ClearField("nodeName")
+    if "status" in again.DESCRIPTOR.fields_by_name:
+        again.ClearField("status")
     return again

@@ -44,6 +44,9 @@ _ABOUT_PODS = (
     *(f"kubelet.{step}" for step in ("admit", "start", "actuate", "status")),
 )
 """The beginnings of the failpoints whose labels name the pod."""
+_WRITE = "apiserver.write.before"
+"""Its labels name the object that is to be written."""
+_BY_OTHERS = (Action.RECREATE, Action.TOUCH, Action.REMOVE)
 _NOISE = frozenset({"events", "events.events.k8s.io"})
 
 
@@ -54,6 +57,7 @@ class Scope:
     `only`: patterns as of a shell, of which an identifier of a single perturbation must match one. `hits`: at
     how many hits of a failpoint, or calls, a perturbation is tried, the first and others drawn from the seed.
     `together`: how many perturbations of several processes share a run, at most.
+    `may_lose`: objects may be gone for good afterwards, as where the rules of rest alone count.
     `steps` are the steps at which a watch may be changed, or a clock. `lagging` is the API server that the
     processes in `served` may move to, "" if there is only one.
     """
@@ -67,6 +71,7 @@ class Scope:
     moves: Sequence[Move] = tuple(Move)
     pairs: bool = False
     together: int = 1
+    may_lose: bool = True
     only: Sequence[str] = ()
     hits: int = 2
     seed: int = 0
@@ -112,7 +117,7 @@ def _at_failpoints(activity: Activity, scope: Scope, rng: random.Random) -> Iter
             yield from (
                 AtFailpoint(process, name, action, hit)
                 for process, name, hit in places
-                if _is_at_work(action, name)
+                if _is_possible_at(name, action, scope)
             )
 
 
@@ -171,9 +176,13 @@ def _at_some(
     return one, others
 
 
-def _is_at_work(action: Action, failpoint: str) -> bool:
-    """Return whether a task at a failpoint is at work on a pod, if the action is about the pod."""
-    return action not in (Action.RECREATE, Action.TOUCH, Action.REMOVE) or failpoint.startswith(_ABOUT_PODS)
+def _is_possible_at(failpoint: str, action: Action, scope: Scope) -> bool:
+    """Return whether a task at a failpoint is at work on an object, if the action is about the object."""
+    if action not in _BY_OTHERS:
+        return True
+    if failpoint == _WRITE:
+        return scope.may_lose or action is Action.TOUCH
+    return failpoint.startswith(_ABOUT_PODS) and (scope.may_lose or action is not Action.REMOVE)
 
 
 def _is_possible(view: View, kind: str) -> bool:
@@ -291,7 +300,7 @@ def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator
             found += [
                 replace(each, action=action)
                 for action in scope.actions
-                if _is_at_work(action, each.failpoint)
+                if _is_possible_at(each.failpoint, action, scope)
             ]
         case OfCall():
             counts = activity.calls.get(each.component, {})

@@ -27,9 +27,9 @@ class Action(Enum):
     """An action at a failpoint.
 
     PAUSE freezes the process (SIGSTOP) with one task at the failpoint, for FREEZE_SECONDS; DELAY lets this
-    task alone wait. While it waits, RECREATE lets another client delete the task's pod and create it again,
-    TOUCH lets it change the pod and take the change back, and REMOVE lets it delete the pod, without grace
-    and for good.
+    task alone wait. While it waits, RECREATE lets another client delete the object that the task is at work
+    on, a pod or what the API server is to write, and create it again; TOUCH lets it change the object and
+    take the change back; REMOVE lets it delete the object, without grace and for good.
     """
 
     CRASH = "crash"
@@ -155,11 +155,11 @@ class AtFailpoint:
             case Action.DELAY:
                 does = f"waits for {DELAY_MILLISECONDS / 1000:g} s, in one task,"
             case Action.RECREATE:
-                does = "waits, and another client meanwhile replaces the pod,"
+                does = "waits, and another client meanwhile replaces its object,"
             case Action.TOUCH:
-                does = "waits, and another client meanwhile changes the pod,"
+                does = "waits, and another client meanwhile changes its object,"
             case Action.REMOVE:
-                does = "waits, and another client meanwhile removes the pod,"
+                does = "waits, and another client meanwhile removes its object,"
         return f"{self.component} {does} at hit {self.hit} of {self.failpoint}"
 
     def __str__(self) -> str:

@@ -1,6 +1,8 @@
-"""Another client replaces or changes a pod while a process is at work on it."""
+"""Another client replaces, changes or removes an object while a process is at work on it."""
 
 from __future__ import annotations
+
+from typing import cast
 
 import pytest
 
@@ -8,10 +10,15 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.enumeration import Scope, neighbours, singles
 from nominee.lab.chaos.cases.observations import Activity, Undisturbed
 from nominee.lab.chaos.cases.perturbations import Action, AtFailpoint
+from nominee.lab.chaos.interfering import interfere, touch_all
 from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import apps, meta
+from nominee.machinery.client.api_client import Client
 from nominee.simulation.simulation import Simulation
+from tests.support.fake_api import FakeApi
 
 SCENARIO = """
 apiVersion: scenario.nominee.dev/v1alpha1
@@ -77,7 +84,71 @@ def test_only_tasks_that_are_at_work_on_a_pod_are_disturbed() -> None:
     assert list(neighbours(lease, activity, scope)) == []
 
 
+WRITE = {"verb": "PUT", "resource": "replicasets", "object": "default/web"}
+
+
+def _replica_set(name: str = "web", *, has_owner: bool = False) -> apps.ReplicaSet:
+    made = apps.ReplicaSet(metadata=meta.ObjectMeta(name=name, namespace="default", uid="former"))
+    made.status.replicas = 3
+    if has_owner:
+        made.metadata.ownerReferences.add(kind="Deployment", name="web", controller=True)
+    return made
+
+
+async def _disturbed(api: FakeApi, action: Action, labels: dict[str, str]) -> list[str]:
+    """Return the changes of ReplicaSets by another client."""
+    before = len(api.log_of(kinds.REPLICA_SET))
+    await interfere(cast("Client", api), action, labels)
+    return [change for change, _ in api.log_of(kinds.REPLICA_SET)[before:]]
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (Action.TOUCH, ["MODIFIED", "MODIFIED"]),
+        (Action.RECREATE, ["DELETED", "ADDED"]),
+        (Action.REMOVE, ["DELETED"]),
+    ],
+)
+async def test_an_object_of_any_kind_is_disturbed(action: Action, expected: list[str]) -> None:
+    api = FakeApi.of(_replica_set())
+    assert await _disturbed(api, action, WRITE) == expected
+    found = api.find(kinds.REPLICA_SET, "web", "default")
+    assert (found is None) == (action is Action.REMOVE)
+    if found is not None:
+        is_former = found.metadata.uid == "former", found.status.replicas == 3
+        assert is_former == (action is Action.TOUCH, action is Action.TOUCH)
+        assert not found.metadata.labels
+
+
+async def test_the_controller_of_an_object_creates_it_again() -> None:
+    assert await _disturbed(FakeApi.of(_replica_set(has_owner=True)), Action.RECREATE, WRITE) == ["DELETED"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {},
+        {**WRITE, "object": "/web"},
+        {**WRITE, "object": "default/"},
+        {**WRITE, "resource": "nodes"},
+        {**WRITE, "resource": "events"},
+        {**WRITE, "object": "default/other"},
+    ],
+)
+async def test_without_an_object_of_a_user_nothing_is_disturbed(labels: dict[str, str]) -> None:
+    assert await _disturbed(FakeApi.of(_replica_set()), Action.REMOVE, labels) == []
+
+
+async def test_all_objects_of_a_kind_are_changed_and_changed_back() -> None:
+    api = FakeApi.of(_replica_set("a"), _replica_set("b"))
+    before = len(api.log_of(kinds.REPLICA_SET))
+    await touch_all(cast("Client", api), "replicasets")
+    changed = [obj.metadata for _, obj in api.log_of(kinds.REPLICA_SET)[before:]]
+    assert [(each.name, len(each.labels)) for each in changed] == [("a", 1), ("a", 0), ("b", 1), ("b", 0)]
+
+
 def test_the_disturbance_is_a_sentence() -> None:
     assert Case.parse("scheduler:scheduler.bind.before=recreate@2").describe() == (
-        "scheduler waits, and another client meanwhile replaces the pod, at hit 2 of scheduler.bind.before"
+        "scheduler waits, and another client meanwhile replaces its object, at hit 2 of scheduler.bind.before"
     )
