@@ -38,7 +38,7 @@ async def interfere(client: Client, action: Action, labels: Mapping[str, str]) -
 
 
 def _named(labels: Mapping[str, str]) -> tuple[AnyKind, ObjectKey] | None:
-    """Return the object of the labels: a pod, or what the API server is to write."""
+    """Return the object of the labels: a pod, or the object of a write of the API server."""
     if "pod" in labels:
         return kinds.POD, ObjectKey.parse(labels["pod"])
     namespace, _, name = labels.get("object", "").partition("/")

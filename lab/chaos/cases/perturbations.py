@@ -28,7 +28,7 @@ class Action(Enum):
 
     PAUSE freezes the process (SIGSTOP) with one task at the failpoint, for FREEZE_SECONDS; DELAY lets this
     task alone wait. While it waits, RECREATE lets another client delete the object that the task is at work
-    on, a pod or what the API server is to write, and create it again; TOUCH lets it change the object and
+    on, a pod or the object of a write, and create it again; TOUCH lets it change the object and
     take the change back; REMOVE lets it delete the object, without grace and for good.
     """
 

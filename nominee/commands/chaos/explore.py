@@ -35,6 +35,7 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.perturbations import Action, Jump, Loss, Move, Partition, View
 
 if TYPE_CHECKING:
+    from nominee.lab.chaos.cases.enumeration import Scope
     from nominee.lab.chaos.clusters import Clusters
     from nominee.lab.chaos.explorer import ExplorationSettings, Report
     from nominee.lab.chaos.outcomes.comparison import Outcomes
@@ -161,7 +162,6 @@ def explore(
     a scenario could not be run or no case took place, 130 after Ctrl-C.
     """
     # 100 ms that --help and completion would pay.
-    from nominee.lab.chaos.cases.enumeration import Scope
     from nominee.lab.chaos.explorer import ExplorationSettings
 
     if scheduler_address and verbose:
@@ -172,13 +172,9 @@ def explore(
     recorded = recorded_outcomes(outcomes, scenarios, are_whole=simulate and case is None, simulate=simulate)
     end_as_by_ctrl_c()
     base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-chaos-"))
-    scope = Scope(
+    scope = replaced(
+        _disturbances(views=views, calls=calls, clocks=clocks),
         actions=actions,
-        views=tuple(View) if views else (),
-        losses=tuple(Loss) if calls else (),
-        partitions=tuple(Partition) if calls else (),
-        jumps=tuple(Jump) if clocks else (),
-        moves=tuple(Move) if views else (),
         pairs=pairs,
         together=together,
         only=only,
@@ -208,6 +204,19 @@ def explore(
     reports = _explored(scenarios, base, clusters, settings, recorded, output)
     _print(reports, html, output)
     sys.exit(_exit_status(reports))
+
+
+def _disturbances(*, views: bool, calls: bool, clocks: bool) -> Scope:
+    """Return the scope of the disturbances that options leave out."""
+    from nominee.lab.chaos.cases.enumeration import Scope  # 100 ms that --help and completion would pay
+
+    return Scope(
+        views=tuple(View) if views else (),
+        moves=tuple(Move) if views else (),
+        losses=tuple(Loss) if calls else (),
+        partitions=tuple(Partition) if calls else (),
+        jumps=tuple(Jump) if clocks else (),
+    )
 
 
 def _exit_status(reports: Sequence[Report]) -> int:
