@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from nominee.lab.history.revision import Revision, StoredObject
 from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import core
 
 
 def names_of_gone(revisions: Iterable[Revision]) -> frozenset[str]:
     """Return the uids of the objects that were deleted, and each `namespace/name` that no object has now.
 
-    Objects without a namespace have uids alone: their names are short, and others may have them.
+    The name of a pod group to which a pod still belongs is in use, too. Objects without a namespace have uids
+    alone: their names are short, and others may have them.
     """
     gone, last = set[str](), dict[str, Revision]()
     for revision in revisions:
@@ -20,7 +23,8 @@ def names_of_gone(revisions: Iterable[Revision]) -> frozenset[str]:
         last[revision.key] = revision
         if revision.value is None:
             gone |= set(_names(revision, revision.previous_value))
-    return frozenset(gone.difference(*(_names(each, each.value) for each in last.values())))
+    in_use = (chain(_names(each, each.value), _groups(each.value)) for each in last.values())
+    return frozenset(gone.difference(*in_use))
 
 
 def _names(revision: Revision, value: StoredObject | None) -> Iterator[str]:
@@ -29,3 +33,10 @@ def _names(revision: Revision, value: StoredObject | None) -> Iterator[str]:
     yield metadata_of(value.message).uid
     if revision.namespace:
         yield f"{revision.namespace}/{revision.name}"
+
+
+def _groups(value: StoredObject | None) -> Iterator[str]:
+    """Yield the name of the group to which a pod belongs."""
+    pod = None if value is None else value.message
+    if isinstance(pod, core.Pod) and pod.spec.HasField("schedulingGroup"):
+        yield f"{pod.metadata.namespace}/{pod.spec.schedulingGroup.podGroupName}"

@@ -26,7 +26,7 @@ _HISTORIES: Final = (
     "nominee.autoscaler.planning.scale_down.cooldowns.",
     "nominee.autoscaler.result.",
     "nominee.controllers.daemon_sets.",
-    "nominee.controllers.horizontal_pod_autoscalers.normalization.",
+    "nominee.controllers.horizontal_pod_autoscalers.",
     "nominee.controllers.jobs.shell.jobs.JobController._failures.",
     "nominee.controllers.jobs.shell.jobs.JobController._written.",
     "nominee.controllers.owned_pods.expectations.",
