@@ -128,8 +128,9 @@ class Explorer:
         """Of the cases of the first round, if outcomes are recorded."""
         self._again: Sequence[Case] | None = None
         """The cases that are run, and no others, if this is not None."""
-        if settings.replays and settings.outcomes is not None:
-            self._again = [Case.parse(text) for text in settings.outcomes.cases][: settings.cases_max]
+        if settings.replays:
+            recorded = settings.outcomes.cases if settings.outcomes is not None else ()
+            self._again = [Case.parse(text) for text in recorded][: settings.cases_max]
         self.report = Report(scenario=scenario, seed=settings.scope.seed)
 
     def run(self) -> Report:
@@ -209,8 +210,8 @@ class Explorer:
             return self._clock.monotonic() < deadline
         exploration = Exploration(activity, self._scope(activity), self._features, self._settings.coverage)
         self.report.singles = exploration.single_count
-        if self._again is not None or self._settings.replays:
-            self._run_some(exploration, self._again or ())
+        if self._again is not None:
+            self._run_some(exploration, self._again)
         elif self._settings.case is not None:
             self._run_some(exploration, [self._settings.case])
         elif self._settings.random_count is not None:

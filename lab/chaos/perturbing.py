@@ -58,7 +58,8 @@ _FAULTS: Mapping[View, str] = {
 }
 _BREAKS: Mapping[View, str] = {View.RELIST: "1*relist", View.RECONNECT: "1*cut"}
 """Faults at the end, with which the withheld events are lost."""
-_WAITING = frozenset({Action.PAUSE, Action.RECREATE, Action.TOUCH, Action.REMOVE})
+_BY_ANOTHER = frozenset({Action.RECREATE, Action.TOUCH, Action.REMOVE})
+_WAITING = _BY_ANOTHER | {Action.PAUSE}
 Points = Mapping[str, Mapping[str, PointState]]
 """Failpoints by process and name."""
 
@@ -97,8 +98,9 @@ class Perturbing:
         """Set when the step of a perturbation begins."""
         self._over = {str(each): anyio.Event() for each in [*_held(case), *_absences(case)]}
         self._before: Points = {}
+        self._effective: set[str] = set()
+        """The perturbations by another client, and the partitions, that had an effect."""
         self._restarts: Mapping[str, int] = {}
-        self._fired: Mapping[str, int] = {}
 
     async def prepare(self) -> Sequence[StepAction]:
         """Note the state before the run; return the actions before the first step."""
@@ -148,7 +150,7 @@ class Perturbing:
                 tasks.start_soon(self._overtake, each)
 
     async def finish(self) -> None:
-        """Wait until the views and absences that have begun are over: they last as long as they say."""
+        """Wait until the views, cuts and absences that have begun are over: they last as long as they say."""
         for name, over in self._over.items():
             if self.begin_events[name].is_set():
                 await over.wait()
@@ -162,7 +164,13 @@ class Perturbing:
             if isinstance(each, OfWatch) and each.view in _BREAKS:
                 await self._inject(replace(fault, action=_BREAKS[each.view]))
                 await self._cluster.clock.sleep(RECONNECT_SECONDS)
-            await self._inject(replace(fault, action="off"))
+            if isinstance(each, OfNetwork):
+                if await self._has_acted(fault, where_unknown=True):
+                    self._effective.add(str(each))
+                # "off" would remove the faults of single calls to this server, too.
+                await self._inject(replace(fault, action="1*off"))
+            else:
+                await self._inject(replace(fault, action="off"))
         self._over[str(each)].set()
 
     async def _end_absence(self, each: OfProcess) -> None:
@@ -179,7 +187,7 @@ class Perturbing:
         )
 
     async def _while_it_waits(self, each: AtFailpoint) -> None:
-        """Wait until a task is at the failpoint; freeze the process or disturb its pod, and let it go on."""
+        """Wait for a task at the failpoint; freeze the process or disturb the object, and let it go on."""
         labels = await self._labels_at(each)
         with anyio.CancelScope(shield=True), suppress(ClusterError):
             if each.action is Action.PAUSE:
@@ -187,23 +195,31 @@ class Perturbing:
                 await self._cluster.clock.sleep(FREEZE_SECONDS)
                 await self._cluster.resume(each.component)
             else:
-                await interfere(self._cluster.client, each.action, labels)
+                if await interfere(self._cluster.client, each.action, labels, self._cluster.clock):
+                    self._effective.add(str(each))
                 await self._cluster.clock.sleep(INTERFERENCE_SECONDS)
             await self._cluster.arm_failpoint(each.component, each.failpoint, "off")
 
     async def _overtake(self, each: OfCall) -> None:
         """Change the objects of the kind when the call waits."""
-        while not await self._has_acted(each, where_unknown=False):
+        while not await self._has_acted(of_call(each), where_unknown=False):
             await self._cluster.clock.sleep(POLL_SECONDS)
-        await touch_all(self._cluster.client, each.kind)
+        with anyio.CancelScope(shield=True):
+            if await touch_all(self._cluster.client, each.kind, self._cluster.clock):
+                self._effective.add(str(each))
 
-    async def _has_acted(self, each: OfCall, *, where_unknown: bool) -> bool:
-        """Return whether the fault of a call has acted; of a process that cannot be asked it is unknown."""
+    async def _has_acted(self, fault: InjectFault, *, where_unknown: bool) -> bool:
+        """Return whether a fault of calls has acted; of a process that cannot be asked it is unknown."""
         try:
-            rules = (await self._cluster.call_faults(each.component)).rules
+            rules = (await self._cluster.call_faults(fault.component)).rules
         except ClusterError:
             return where_unknown
-        return any(rule.fired for rule in rules if rule.action == each.fault_action)
+        wanted = fault.to, fault.method, fault.kind, fault.action
+        return any(
+            rule.fired
+            for rule in rules
+            if (rule.to, rule.method, rule.kind.partition(".")[0], rule.action) == wanted
+        )
 
     async def _labels_at(self, each: AtFailpoint) -> Mapping[str, str]:
         """Return the labels of the hit at which a task waits, when one does."""
@@ -219,7 +235,10 @@ class Perturbing:
         now = await restarts(self._cluster)
         for each in self._case.perturbations:
             is_restarted = now.get(each.component) != self._restarts.get(each.component)
-            if isinstance(each, FromStep):
+            if isinstance(each, OfNetwork):
+                if not is_restarted and str(each) not in self._effective:
+                    return False
+            elif isinstance(each, FromStep):
                 if not self.begin_events[str(each)].is_set():
                     return False
             elif isinstance(each, AtFailpoint) and each.action is Action.CRASH:
@@ -231,12 +250,17 @@ class Perturbing:
         return True
 
     async def _acted(self, each: AtFailpoint | OfCall, after: Points) -> bool:
-        """Return whether a failpoint or a fault has acted."""
+        """Return whether a failpoint or a fault has acted, and the other client, if the action is its."""
+        by_another = (
+            each.action in _BY_ANOTHER if isinstance(each, AtFailpoint) else each.loss is Loss.CONFLICT
+        )
+        if by_another and str(each) not in self._effective:
+            return False
         if isinstance(each, AtFailpoint):
             points_of = (found.get(each.component, {}).get(each.failpoint) for found in (self._before, after))
             before, now = (0 if point is None else point.fired for point in points_of)
             return now != before
-        return await self._has_acted(each, where_unknown=True)
+        return await self._has_acted(of_call(each), where_unknown=True)
 
 
 async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from nominee.lab.history.revision import Revision, StoredObject
+from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.pb import core
 
@@ -13,18 +14,21 @@ from nominee.machinery.api.pb import core
 def names_of_gone(revisions: Iterable[Revision]) -> frozenset[str]:
     """Return the uids of the objects that were deleted, and each `namespace/name` that no object has now.
 
-    The name of a pod group to which a pod still belongs is in use, too. Objects without a namespace have uids
-    alone: their names are short, and others may have them.
+    The name of a pod group that was deleted is in use as long as a pod belongs to it. Objects without a
+    namespace have uids alone: their names are short, and others may have them.
     """
-    gone, last = set[str](), dict[str, Revision]()
+    gone, groups, last = set[str](), set[str](), dict[str, Revision]()
     for revision in revisions:
         if revision.kind is None or not revision.is_readable:
             continue
         last[revision.key] = revision
         if revision.value is None:
             gone |= set(_names(revision, revision.previous_value))
-    in_use = (chain(_names(each, each.value), _groups(each.value)) for each in last.values())
-    return frozenset(gone.difference(*in_use))
+            if revision.kind is kinds.POD_GROUP:
+                groups.add(f"{revision.namespace}/{revision.name}")
+    in_use = (_names(each, each.value) for each in last.values())
+    joined = groups.intersection(chain.from_iterable(_groups(each.value) for each in last.values()))
+    return frozenset(gone.difference(joined, *in_use))
 
 
 def _names(revision: Revision, value: StoredObject | None) -> Iterator[str]:

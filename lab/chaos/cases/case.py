@@ -46,6 +46,9 @@ _TEXT = re.compile(
 )
 
 
+_SERVER = re.compile(r"(apiserver|etcd|cloud)(-[0-9]+)?")
+
+
 class CaseError(ValueError):
     """A text that is not the identifier of a case; the message names the expected form."""
 
@@ -145,8 +148,14 @@ def _perturbation(text: str) -> Perturbation:
         server, method, of = [*subject.split(".", 2), "", ""][:3]
         if not method:
             raise CaseError(f"{text!r}: expected COMPONENT:SERVER.METHOD[.KIND]={kind}[@NUMBER]")
+        if _LOSSES[kind] is Loss.CONFLICT and not of:
+            raise CaseError(
+                f"{text!r}: a conflict is about objects of a kind: COMPONENT:SERVER.METHOD.KIND={kind}"
+            )
         return OfCall(component, server, method, of, _LOSSES[kind], at)
     if kind in _PARTITIONS:
+        if not _SERVER.fullmatch(subject):
+            raise CaseError(f"{text!r}: {subject!r} is no server; a process calls apiserver, etcd or cloud")
         return OfNetwork(component, subject, _PARTITIONS[kind], at)
     if kind in _JUMPS and subject == CLOCK:
         return OfClock(component, _JUMPS[kind], at)

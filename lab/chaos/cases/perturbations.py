@@ -15,7 +15,7 @@ HOLD_OF_ETCD_SECONDS = 4.0
 CUT_SECONDS = 5.0
 """Longer than the first back-offs of clients, and shorter than what makes a node silent."""
 CALLS_IN_A_ROW = 6
-"""More than a client tries the same call by itself."""
+"""Of one method and kind; a caller that tries 10 times, as most do, succeeds in the end."""
 LAG_SECONDS = 3.0
 JUMP_SECONDS = 61.5
 """Not a round number: stories wait for whole minutes, and a time would be the same again by chance."""
@@ -29,7 +29,7 @@ class Action(Enum):
     PAUSE freezes the process (SIGSTOP) with one task at the failpoint, for FREEZE_SECONDS; DELAY lets this
     task alone wait. While it waits, RECREATE lets another client delete the object that the task is at work
     on, a pod or the object of a write, and create it again; TOUCH lets it change the object and
-    take the change back; REMOVE lets it delete the object, without grace and for good.
+    take the change back; REMOVE lets it delete the object for good, a pod without grace.
     """
 
     CRASH = "crash"
@@ -57,7 +57,7 @@ class View(Enum):
 
 
 class Loss(Enum):
-    """A fault of one call.
+    """A fault of one call, or of several in a row.
 
     LOSE_REQUEST: it is not carried out, and fails at once. LOSE_RESPONSE: it is carried out, and fails at
     once. LOSE_REQUESTS and LOSE_RESPONSES: the same for CALLS_IN_A_ROW calls, so that repetitions fail, too.

@@ -15,6 +15,10 @@ from nominee.lab.chaos.rest.state import Finding
 if TYPE_CHECKING:
     from nominee.simulation.leftovers import Holdings
 
+_AUTOSCALERS: Final = (
+    "nominee.controllers.horizontal_pod_autoscalers.shell.horizontal_pod_autoscalers"
+    ".HorizontalPodAutoscalerController"
+)
 _HISTORIES: Final = (
     "nominee.apiserver.admission.chain.",
     "nominee.apiserver.cache.kind_cache.",
@@ -26,7 +30,9 @@ _HISTORIES: Final = (
     "nominee.autoscaler.planning.scale_down.cooldowns.",
     "nominee.autoscaler.result.",
     "nominee.controllers.daemon_sets.",
-    "nominee.controllers.horizontal_pod_autoscalers.",
+    "nominee.controllers.horizontal_pod_autoscalers.normalization.",
+    f"{_AUTOSCALERS}._histories.",
+    f"{_AUTOSCALERS}._selectors.",
     "nominee.controllers.jobs.shell.jobs.JobController._failures.",
     "nominee.controllers.jobs.shell.jobs.JobController._written.",
     "nominee.controllers.owned_pods.expectations.",

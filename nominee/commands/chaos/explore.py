@@ -157,9 +157,9 @@ def explore(
 ) -> None:
     """Run each scenario once for each failpoint that it passes and each action.
 
-    And once for each changed watch, failed call and shifted clock, and each move to an API server that lags,
-    if there are several; then with pairs. The exit status is 0 if everything held, 1 if something broke, 2 if
-    a scenario could not be run or no case took place, 130 after Ctrl-C.
+    And once for each changed watch, failed call, cut link, shifted clock and restart, and each move to an API
+    server that lags, if there are several; then with pairs. The exit status is 0 if everything held, 1 if
+    something broke, 2 if a scenario could not be run or no case took place, 130 after Ctrl-C.
     """
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos.explorer import ExplorationSettings

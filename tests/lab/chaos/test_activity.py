@@ -58,6 +58,10 @@ def test_a_process_that_a_step_starts_has_failpoints_and_calls(scenario: Scenari
         "scheduler:scheduler.bind.before=crash",
         "scheduler:pods=stale@4",
         "kubelet-0:apiserver.Delete.pods=hang",
+        "kubelet-0:apiserver.Delete.pods=lose-responses",
+        "kubelet-0:apiserver.Patch.pods=conflict",
+        "kubelet-0:apiserver=cut@4+kubelet-0:apiserver.Delete.pods=lose-request",
+        "scheduler:nodes=relist@3",
     ],
 )
 def test_its_cases_take_place(scenario: Scenario, tmp_path: Path, case: str) -> None:

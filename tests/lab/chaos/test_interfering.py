@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+import anyio
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
@@ -15,8 +16,9 @@ from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
 from nominee.machinery.api import kinds
-from nominee.machinery.api.pb import apps, meta
+from nominee.machinery.api.pb import apps, batch, coordination, core, meta
 from nominee.machinery.client.api_client import Client
+from nominee.machinery.runtime.clock import FakeClock
 from nominee.simulation.simulation import Simulation
 from tests.support.fake_api import FakeApi
 
@@ -98,7 +100,7 @@ def _replica_set(name: str = "web", *, has_owner: bool = False) -> apps.ReplicaS
 async def _disturbed(api: FakeApi, action: Action, labels: dict[str, str]) -> list[str]:
     """Return the changes of ReplicaSets by another client."""
     before = len(api.log_of(kinds.REPLICA_SET))
-    await interfere(cast("Client", api), action, labels)
+    await interfere(cast("Client", api), action, labels, FakeClock())
     return [change for change, _ in api.log_of(kinds.REPLICA_SET)[before:]]
 
 
@@ -126,24 +128,56 @@ async def test_the_controller_of_an_object_creates_it_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "labels",
+    ("resource", "name"),
     [
-        {},
-        {**WRITE, "object": "/web"},
-        {**WRITE, "object": "default/"},
-        {**WRITE, "resource": "nodes"},
-        {**WRITE, "resource": "events"},
-        {**WRITE, "object": "default/other"},
+        ("", ""),
+        ("replicasets", "/web"),
+        ("replicasets", "default/"),
+        ("replicasets", "default/other"),
+        ("nodes", "/web"),
+        ("leases", "default/web"),
+        ("events", "default/web"),
     ],
 )
-async def test_without_an_object_of_a_user_nothing_is_disturbed(labels: dict[str, str]) -> None:
-    assert await _disturbed(FakeApi.of(_replica_set()), Action.REMOVE, labels) == []
+async def test_without_an_object_of_a_user_nothing_is_disturbed(resource: str, name: str) -> None:
+    api = FakeApi.of(_replica_set(), core.Node(metadata=meta.ObjectMeta(name="web")))
+    for kind in (coordination.Lease, core.Event):
+        api.put(kind(metadata=meta.ObjectMeta(name="web", namespace="default")))
+    labels = {"resource": resource, "object": name}
+    assert not await interfere(cast("Client", api), Action.REMOVE, labels, FakeClock())
+    assert [each.key for each in api.requests] == (["default/other"] if name == "default/other" else [])
+
+
+async def test_a_job_is_created_again_without_its_generated_selector() -> None:
+    job = batch.Job(metadata=meta.ObjectMeta(name="web", namespace="default"))
+    generated = {"batch.kubernetes.io/controller-uid": "former"}
+    job.spec.selector.matchLabels.update(generated)
+    job.spec.template.metadata.labels.update({**generated, "controller-uid": "former", "app": "web"})
+    api = FakeApi.of(job)
+    assert await interfere(cast("Client", api), Action.RECREATE, {**WRITE, "resource": "jobs"}, FakeClock())
+    again = api.find(kinds.JOB, "web", "default")
+    assert again is not None
+    assert not again.spec.HasField("selector")
+    assert dict(again.spec.template.metadata.labels) == {"app": "web"}
+
+
+async def test_an_object_is_created_again_when_its_finalizers_are_gone() -> None:
+    api, clock = FakeApi.of(_replica_set()), FakeClock()
+    api.deletes_gracefully = True
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(interfere, cast("Client", api), Action.RECREATE, WRITE, clock)
+        await clock.wait_for_sleepers()
+        api.remove(kinds.REPLICA_SET, "web")
+        await clock.advance(1.0)
+    found = api.find(kinds.REPLICA_SET, "web", "default")
+    assert found is not None
+    assert not found.metadata.HasField("deletionTimestamp")
 
 
 async def test_all_objects_of_a_kind_are_changed_and_changed_back() -> None:
     api = FakeApi.of(_replica_set("a"), _replica_set("b"))
     before = len(api.log_of(kinds.REPLICA_SET))
-    await touch_all(cast("Client", api), "replicasets")
+    assert await touch_all(cast("Client", api), "replicasets", FakeClock()) == 2
     changed = [obj.metadata for _, obj in api.log_of(kinds.REPLICA_SET)[before:]]
     assert [(each.name, len(each.labels)) for each in changed] == [("a", 1), ("a", 0), ("b", 1), ("b", 0)]
 

@@ -96,6 +96,7 @@ def test_neighbours_are_a_little_earlier_or_later_or_at_the_same_place() -> None
     assert near("scheduler:apiserver.Bind.pods=hang@3", losses=()) == ["scheduler:apiserver.Bind.pods=hang@2"]
     reads = near("scheduler:apiserver.Get.leases=hang", losses=(Loss.SLOW, Loss.LOSE_RESPONSE))
     assert reads == ["scheduler:apiserver.Get.leases=hang@2", "scheduler:apiserver.Get.leases=slow"]
+    assert near("scheduler:apiserver=cut@4") == ["scheduler:apiserver=cut@2", "scheduler:apiserver=cut@7"]
     assert near("apiserver:etcd=stale@4", views=(View.MERGE,)) == [
         "apiserver:etcd=stale@2",
         "apiserver:etcd=stale@7",

@@ -30,11 +30,11 @@ from tests.support.patience import PATIENCE_SECONDS
 
 @dataclass
 class NotedCluster:
-    """Notes faults and clocks; `fired` is how often each fault has acted, by its action."""
+    """Notes faults and clocks; `fired`: how often faults of calls about pods acted, by method and action."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     noted: list[tuple[str, ...]] = field(default_factory=list)
-    fired: Mapping[str, int] = field(default_factory=dict)
+    fired: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     async def processes(self) -> Sequence[ProcessState]:
         return [ProcessState(name="scheduler", component="scheduler", state="ready")]
@@ -48,7 +48,10 @@ class NotedCluster:
         self.noted.append((component, action, to, method, kind))
 
     async def call_faults(self, component: str) -> FaultState:
-        rules = [RuleState("*", "*", "*", action, fired, 0) for action, fired in self.fired.items()]
+        rules = [
+            RuleState("apiserver", method, "pods", action, fired, 0)
+            for (method, action), fired in self.fired.items()
+        ]
         return FaultState(rules=rules, calls=[])
 
     async def shift_clock(self, component: str, offset_seconds: float) -> None:
@@ -67,7 +70,8 @@ def perturbing(
         ("scheduler:pods=stale", HOLD_SECONDS, [("off", "*", "pods")]),
         ("scheduler:pods=relist", HOLD_SECONDS, [("1*relist", "*", "pods"), ("off", "*", "pods")]),
         ("scheduler:pods=reconnect", HOLD_SECONDS, [("1*cut", "Watch", "pods"), ("off", "Watch", "pods")]),
-        ("scheduler:apiserver=cut", CUT_SECONDS, [("off", "*", "*")]),
+        # "off" would remove the faults of single calls, too.
+        ("scheduler:apiserver=cut", CUT_SECONDS, [("1*off", "*", "*")]),
     ],
 )
 async def test_what_is_held_lasts_as_long_as_it_says_also_if_the_scenario_ends_before(
@@ -159,9 +163,17 @@ def test_a_new_cluster_has_the_failpoints_in_the_options_of_the_first_start() ->
     assert "scheduler" not in options.components
 
 
-@pytest.mark.parametrize(("fired", "reached"), [({}, False), ({"1*cut": 0}, False), ({"1*cut": 1}, True)])
+@pytest.mark.parametrize(
+    ("fired", "reached"),
+    [
+        ({}, False),
+        ({("Bind", "1*cut"): 0}, False),
+        ({("Patch", "1*cut"): 1}, False),
+        ({("Bind", "1*cut"): 1}, True),
+    ],
+)
 async def test_a_fault_of_a_call_is_reached_when_it_has_acted(
-    fired: Mapping[str, int], reached: bool
+    fired: Mapping[tuple[str, str], int], reached: bool
 ) -> None:
     subject = perturbing("scheduler:apiserver.Bind.pods=lose-request", NotedCluster(fired=fired))
     await subject.prepare()

@@ -8,7 +8,7 @@ from typing import Final
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import has_ended, is_terminating, metadata_of
+from nominee.machinery.api.objects import condition_is, has_ended, is_terminating, metadata_of
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.api.volume_claims import claims_of
 from nominee.machinery.runtime.clock import from_time
@@ -100,16 +100,17 @@ def foreground_deletions(state: State) -> Iterator[Finding]:
 
 
 def empty_namespaces(state: State) -> Iterator[Finding]:
-    """Find namespaces that terminate although no pod in them is still stopping, and no finalizer is left."""
+    """Find namespaces that terminate although no content is left that takes time or has a finalizer.
+
+    The conditions say so, since not all kinds are observed.
+    """
     if CONTROLLERS not in state.running:
         return
-    objects = (metadata_of(each) for row in state.objects.values() for each in row)
-    busy = {each.namespace for each in objects if each.finalizers}
-    busy |= {pod.metadata.namespace for pod in state.of(kinds.POD) if is_terminating(pod)}
     for namespace in state.of(kinds.NAMESPACE):
         has_own = namespace.metadata.finalizers or list(namespace.spec.finalizers) != ["kubernetes"]
-        if is_terminating(namespace) and not has_own and namespace.metadata.name not in busy:
-            yield Finding(name_of(namespace), "terminates, and nothing in it needs time")
+        has_content = condition_is(namespace.status.conditions, "NamespaceContentRemaining")
+        if is_terminating(namespace) and not has_own and not has_content:
+            yield Finding(name_of(namespace), "terminates, and no content of it remains")
 
 
 def leader_leases(state: State) -> Iterator[Finding]:

@@ -242,17 +242,29 @@ def test_an_owner_that_waits_for_no_dependent_is_found() -> None:
     assert [str(each) for each in findings(state(changed(change)))] == [expected]
 
 
-@pytest.mark.parametrize(("keeps", "is_found"), [({}, True), ({"finalizers": ["example.com/x"]}, False)])
+@pytest.mark.parametrize(
+    ("metadata", "finalizers", "remaining", "is_found"),
+    [
+        ({"deletionTimestamp": DELETED}, ["kubernetes"], "False", True),
+        ({"deletionTimestamp": DELETED}, ["kubernetes"], "", True),
+        ({"deletionTimestamp": DELETED}, ["kubernetes"], "True", False),
+        ({"deletionTimestamp": DELETED}, ["kubernetes", "example.com/x"], "False", False),
+        ({"deletionTimestamp": DELETED, "finalizers": ["example.com/x"]}, ["kubernetes"], "False", False),
+        ({}, ["kubernetes"], "False", False),
+    ],
+)
 def test_a_namespace_that_terminates_and_waits_for_nothing_is_found(
-    keeps: Mapping[str, object], is_found: bool
+    metadata: Mapping[str, object], finalizers: list[str], remaining: str, is_found: bool
 ) -> None:
     def change(manifests: Manifests) -> None:
-        deleted = {"deletionTimestamp": DELETED}
-        of_all = {"finalizers": ["kubernetes"]}
-        manifests["team"] = manifest("Namespace", "team", namespace="", metadata=deleted, spec=of_all)
-        manifests["map"] = manifest("ConfigMap", "m", namespace="team", metadata=keeps)
+        condition = {"type": "NamespaceContentRemaining", "status": remaining}
+        status = {"conditions": [condition] if remaining else []}
+        spec = {"finalizers": finalizers}
+        manifests["team"] = manifest(
+            "Namespace", "team", namespace="", metadata=metadata, spec=spec, status=status
+        )
 
-    expected = ["namespace team terminates, and nothing in it needs time"] if is_found else []
+    expected = ["namespace team terminates, and no content of it remains"] if is_found else []
     assert [str(each) for each in findings(state(changed(change)))] == expected
 
 
