@@ -14,6 +14,7 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import catch_up, lag
 from nominee.lab.chaos.cases.perturbations import (
     AWAY_SECONDS,
+    BY_ANOTHER,
     FREEZE_SECONDS,
     INTERFERENCE_SECONDS,
     Absence,
@@ -58,8 +59,7 @@ _FAULTS: Mapping[View, str] = {
 }
 _BREAKS: Mapping[View, str] = {View.RELIST: "1*relist", View.RECONNECT: "1*cut"}
 """Faults at the end, with which the withheld events are lost."""
-_BY_ANOTHER = frozenset({Action.RECREATE, Action.TOUCH, Action.REMOVE})
-_WAITING = _BY_ANOTHER | {Action.PAUSE}
+_WAITING = BY_ANOTHER | {Action.PAUSE}
 Points = Mapping[str, Mapping[str, PointState]]
 """Failpoints by process and name."""
 
@@ -252,7 +252,7 @@ class Perturbing:
     async def _acted(self, each: AtFailpoint | OfCall, after: Points) -> bool:
         """Return whether a failpoint or a fault has acted, and the other client, if the action is its."""
         by_another = (
-            each.action in _BY_ANOTHER if isinstance(each, AtFailpoint) else each.loss is Loss.CONFLICT
+            each.action in BY_ANOTHER if isinstance(each, AtFailpoint) else each.loss is Loss.CONFLICT
         )
         if by_another and str(each) not in self._effective:
             return False

@@ -44,8 +44,6 @@ _TEXT = re.compile(
     r"(?P<component>[a-z0-9]+(?:-[a-z0-9]+)*):(?P<subject>[A-Za-z0-9._-]+)=(?P<kind>[a-z]+(?:-[a-z]+)*)"
     r"(?:@(?P<at>[1-9][0-9]*))?"
 )
-
-
 _SERVER = re.compile(r"(apiserver|etcd|cloud)(-[0-9]+)?")
 
 

@@ -11,6 +11,7 @@ from itertools import zip_longest
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Activity
 from nominee.lab.chaos.cases.perturbations import (
+    BY_ANOTHER,
     ETCD,
     Absence,
     Action,
@@ -46,7 +47,6 @@ _ABOUT_PODS = (
 """The beginnings of the failpoints whose labels name the pod."""
 _WRITE = "apiserver.write.before"
 """Its labels name the object that is to be written; some are left alone (lab/chaos/interfering.py)."""
-_BY_OTHERS = (Action.RECREATE, Action.TOUCH, Action.REMOVE)
 _NOISE = frozenset({"events", "events.events.k8s.io"})
 
 
@@ -58,7 +58,7 @@ class Scope:
     how many hits of a failpoint, or calls, a perturbation is tried, the first and others drawn from the seed.
     `together`: how many perturbations of several processes share a run, at most.
     `may_lose`: objects may be gone for good afterwards, as where the rules of rest alone count.
-    `steps` are the steps at which a watch may be changed, or a clock. `lagging` is the API server that the
+    `steps` are the steps at which a perturbation may begin. `lagging` is the API server that the
     processes in `served` may move to, "" if there is only one.
     """
 
@@ -181,7 +181,7 @@ def _is_possible_at(failpoint: str, action: Action, scope: Scope) -> bool:
 
     And one that loses objects where that may be.
     """
-    if action not in _BY_OTHERS:
+    if action not in BY_ANOTHER:
         return True
     if failpoint == _WRITE:
         return scope.may_lose or action is Action.TOUCH
@@ -320,9 +320,7 @@ def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator
         case OfProcess():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
             found += [replace(each, absence=absence) for absence in scope.absences]
-        case OfNetwork():
-            found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
-        case OfClock():
+        case OfNetwork() | OfClock():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
         case ToServer():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]

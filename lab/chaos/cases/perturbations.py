@@ -41,6 +41,10 @@ class Action(Enum):
     REMOVE = "remove"
 
 
+BY_ANOTHER = frozenset({Action.RECREATE, Action.TOUCH, Action.REMOVE})
+"""Another client carries these out, on the object that the task is at work on."""
+
+
 class View(Enum):
     """A change of the watch of one kind, for `hold_seconds` from a step on (Sieve, OSDI 2022).
 
@@ -62,7 +66,7 @@ class Loss(Enum):
     LOSE_REQUEST: it is not carried out, and fails at once. LOSE_RESPONSE: it is carried out, and fails at
     once. LOSE_REQUESTS and LOSE_RESPONSES: the same for CALLS_IN_A_ROW calls, so that repetitions fail, too.
     HANG: it is not carried out, and fails at its deadline. SLOW: it is carried out DELAY_MILLISECONDS later.
-    CONFLICT: the same, and meanwhile another client changes all objects of the kind, and changes them back.
+    CONFLICT: the same, and meanwhile another client changes objects of the kind, and changes them back.
     """
 
     LOSE_REQUEST = "lose-request"
