@@ -10,7 +10,13 @@ from nominee.kubelet.instructions import PodInstruction
 from nominee.kubelet.pod_sync.step import Pass
 from nominee.kubelet.pods.record import TERMINAL_PHASES, PodRecord
 from nominee.kubelet.status.pod_status import View, build
-from nominee.machinery.api.objects import copy_of, is_terminating, key_of, resource_version_of
+from nominee.machinery.api.objects import (
+    copy_of,
+    get_condition,
+    is_terminating,
+    key_of,
+    resource_version_of,
+)
 from nominee.machinery.api.pb import core
 from nominee.machinery.patch.strategic_diff import diff_strategic
 from nominee.machinery.wire import presence
@@ -18,12 +24,18 @@ from nominee.machinery.wire.codec import to_json
 
 
 def report(p: Pass) -> PodInstruction | None:
-    """Write the status, unless the API server has it already."""
+    """Write the status, unless the API server has it already.
+
+    The values of a write without an answer keep their times in the next one. Source: kubelet 1.36,
+    updateStatusInternal, which compares with the status that was decided on last, written or not.
+    """
     record, sync = p.record, p.record.sync
     if record.pod.status.phase in TERMINAL_PHASES:
         return None  # it never comes back
     base = _newest(record)
     status = build(view(p, base.status), p.node.settings.status)
+    if sync.unanswered is not None:
+        _keep_times(status, base.status, sync.unanswered)
     presence.fill(status)  # as the API server stores it, so that equal statuses are equal messages
     patch = None if _same_but_probe_times(status, base.status) else _status_patch(base, status)
     if sync.last is not None:
@@ -31,6 +43,7 @@ def report(p: Pass) -> PodInstruction | None:
         sync.last = replace(sync.last, status=base.status if patch is None else status)
     if patch is None:
         return None
+    sync.unanswered = status
     return instructions.PatchStatus(record.uid, key_of(record.pod), patch, status)
 
 
@@ -44,6 +57,7 @@ def delete(p: Pass) -> PodInstruction | None:
 
 def take_answer(record: PodRecord, answer: core.Pod | None) -> None:
     """Keep the API server's answer to a status write until the watch has caught up."""
+    record.sync.unanswered = None
     if answer is not None and resource_version_of(record.pod) < resource_version_of(answer):
         record.sync.answer = answer
 
@@ -65,6 +79,17 @@ def view(p: Pass, base: core.PodStatus) -> View:
         terminal=record.terminated,
         waiting=record.sync.waiting or {},
     )
+
+
+def _keep_times(status: core.PodStatus, base: core.PodStatus, former: core.PodStatus) -> None:
+    """Take the times of the values that `base` does not have from the former status, if that had them."""
+    if former.HasField("startTime") and not base.HasField("startTime"):
+        status.startTime.CopyFrom(former.startTime)
+    for row in status.conditions:
+        known, before = (get_condition(each.conditions, row.type) for each in (base, former))
+        is_new = known is None or known.status != row.status
+        if is_new and before is not None and before.status == row.status:
+            row.lastTransitionTime.CopyFrom(before.lastTransitionTime)
 
 
 def _status_patch(base: core.Pod, status: core.PodStatus) -> Mapping[str, object] | None:

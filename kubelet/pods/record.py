@@ -72,6 +72,8 @@ class Sync:
     """Until when failed probes were recorded, in seconds since the epoch."""
     answer: core.Pod | None = None
     """The API server's answer to the last status write, until the watch has caught up."""
+    unanswered: core.PodStatus | None = None
+    """The status of the last write, until it is answered; without an answer it may have been carried out."""
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.lab.chaos.restarting import changed_by_restart
 from nominee.lab.chaos.tracing import trace
 from nominee.lab.history.revision import Revision
@@ -37,7 +38,7 @@ from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.runner import Run
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.localcluster.cluster import ClusterError, ProcessState
-from nominee.localcluster.supervisor.model.states import COMING_UP
+from nominee.localcluster.supervisor.model.states import COMING_UP, ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 
@@ -311,11 +312,8 @@ async def _quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
 
 async def _unrest(cluster: ScenarioCluster) -> list[str]:
     """Return the reasons for unrest, from the API server's own state; processes that are restarted first."""
-    restarting = [
-        f"{process.name} is {process.state}"
-        for process in await cluster.processes()
-        if process.state in COMING_UP
-    ]
+    processes = await cluster.processes()
+    restarting = [f"{each.name} is {each.state}" for each in processes if each.state in COMING_UP]
     if restarting:
         return restarting
     try:
@@ -324,7 +322,14 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
     except StatusError as error:
         return [f"the API server: {error.message}"]
     unschedulable, on_the_way = await _waiting(cluster)
-    return unrest(pods.items, nodes.items, unschedulable, cluster.clock.now(), on_the_way=on_the_way)
+    return unrest(
+        pods.items,
+        nodes.items,
+        unschedulable,
+        cluster.clock.now(),
+        on_the_way=on_the_way,
+        collected=any(each.component == CONTROLLERS and each.state == ChildState.READY for each in processes),
+    )
 
 
 async def _attempts(cluster: ScenarioCluster) -> dict[str, int]:

@@ -9,6 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from nominee.commands.scenario.run import scenario as scenario_command
+from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.observations import Undisturbed
+from nominee.lab.chaos.worker import simulated
 from nominee.lab.history.history_file import HistoryReader
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.reading import read_file
@@ -136,3 +139,11 @@ def test_a_foreign_program_is_skipped_with_the_reason(tmp_path: Path) -> None:
     result = simulate(only(write(tmp_path, PROGRAM)), 1)
     assert result.outcome is Outcome.SKIPPED
     assert "scheduler: programs that are not Nominee's cannot be simulated" in result.reason
+
+
+def test_several_processes_of_etcd_are_an_error_of_an_exploration(tmp_path: Path) -> None:
+    several = only(
+        write(tmp_path, PROGRAM.replace("scheduler: {command: [kube-scheduler]}", "etcd: {replicas: 3}"))
+    )
+    answer = simulated(several, Case(), Undisturbed(), Simulation(1), verbose=False)
+    assert answer.error == "several processes of etcd cannot be simulated"

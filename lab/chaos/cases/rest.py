@@ -59,6 +59,7 @@ def unrest(
     now: float,
     *,
     on_the_way: Container[str] = (),
+    collected: bool = True,
 ) -> list[str]:
     """Return for each pod that must still change the reason; `now` is in seconds since the epoch.
 
@@ -66,14 +67,15 @@ def unrest(
     condition, or by its queue: `unschedulable` has names as `default/p`), and one with scheduling gates. A
     pod on a node that is not ready, or that terminates within its grace period, may stay as it is; so may one
     whose containers are ready and that waits for a readiness gate, and one that has a node for the scheduler
-    (`on_the_way`) and waits for its volumes, its devices or a plugin.
+    (`on_the_way`) and waits for its volumes, its devices or a plugin. A pod whose node does not exist must
+    still be removed if a garbage collector runs (`collected`).
     """
     ready = {node.metadata.name: condition_is(node.status.conditions, "Ready") for node in nodes}
     found = []
     for pod in pods:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         waits = name in unschedulable or (name in on_the_way and _needs_preparation(pod))
-        reason = "" if waits else _unrest(pod, ready, now)
+        reason = "" if waits else _unrest(pod, ready, now, collected)
         if reason:
             found.append(f"pod {name} {reason}")
     return found
@@ -90,11 +92,12 @@ def _needs_preparation(pod: core.Pod) -> bool:
     )
 
 
-def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float) -> str:
+def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float, collected: bool) -> str:
     node = pod.spec.nodeName
+    acts = not node or ready.get(node, collected)  # the API server deletes a pod without a node itself
     if pod.metadata.HasField("deletionTimestamp"):
         ends = from_time(pod.metadata.deletionTimestamp)
-        return "is terminating beyond its grace period" if now >= ends and _acts(node, ready) else ""
+        return "is terminating beyond its grace period" if now >= ends and acts else ""
     if pod.status.phase in _ENDED:
         return ""
     if not node:
@@ -102,18 +105,13 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float) -> str:
             return ""
         scheduled = get_condition(pod.status.conditions, "PodScheduled")
         return "has not been scheduled, and has no condition PodScheduled" if scheduled is None else ""
-    if not _acts(node, ready):
+    if not acts:
         return ""
     # Users write the conditions of readiness gates: a pod may wait for them for ever.
     conditions = pod.status.conditions
     is_open = all(condition_is(conditions, gate.conditionType) for gate in pod.spec.readinessGates)
     condition = "Ready" if is_open else "ContainersReady"
     return "" if condition_is(conditions, condition) else f"is bound to {node} and is not ready"
-
-
-def _acts(node: str, ready: Mapping[str, bool]) -> bool:
-    """Return whether a kubelet can change a pod of this node; without a node the API server does."""
-    return not node or ready.get(node, True)
 
 
 def rewritten(writes: Iterable[Revision], seconds: float) -> list[str]:

@@ -73,8 +73,10 @@ def with_cluster(
     """Start a cluster in a simulation, and return the result of a program that uses it.
 
     Raises:
-        ClusterError: it does not start, or nothing can happen any more.
+        ClusterError: it cannot be simulated, does not start, or nothing can happen any more.
     """
+    if options.not_simulated:
+        raise ClusterError(options.not_simulated)
     try:
         spec, stopped = _spec(options)
 

@@ -72,6 +72,12 @@ def test_unrest(found: core.Pod, expected: str) -> None:
     assert unrest([found], nodes, (), NOW) == ([f"pod default/p {expected}"] if expected else [])
 
 
+@pytest.mark.parametrize("left", [pod(on="gone"), pod("Ready=True", on="gone", deleted=NOW - 5)])
+def test_a_pod_on_a_node_that_does_not_exist_is_the_garbage_collector_s(left: core.Pod) -> None:
+    assert unrest([left], [node()], (), NOW)
+    assert unrest([left], [node()], (), NOW, collected=False) == []
+
+
 def test_a_gated_pod_is_at_rest() -> None:
     gated = pod()
     gated.spec.schedulingGates.add(name="example.com/wait")
