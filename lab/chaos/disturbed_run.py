@@ -241,7 +241,8 @@ async def _unsettled(
 
     And the work of the processes at rest.
     """
-    found = await rest(cluster, expectations, REST_SECONDS_MAX + hang_seconds(case))
+    found = left_down(await cluster.processes()) if scenario.cluster.restart else ""
+    found = found or await rest(cluster, expectations, REST_SECONDS_MAX + hang_seconds(case))
     work: Mapping[str, float] = {}
     if is_simulated and not found:
         seconds = WATCHED_SECONDS if case.perturbations else PERIODS_SECONDS
@@ -290,6 +291,12 @@ def ended_by_themselves(processes: Iterable[ProcessState]) -> str:
         each for each in processes if each.last_exit.startswith("exit code") and each.last_exit != _NO_ERROR
     )
     return "; ".join(f"{each.name} ended by itself with {each.last_exit}" for each in ended)
+
+
+def left_down(processes: Iterable[ProcessState]) -> str:
+    """Return the processes that crashed and that their supervisor does not start again."""
+    found = (each for each in processes if each.state == ChildState.CRASHED)
+    return "; ".join(f"{each.name} is left down after {each.last_exit}" for each in found)
 
 
 async def _quiet(cluster: ScenarioCluster, seconds_max: float) -> str:

@@ -15,6 +15,7 @@ from nominee.lab.chaos.cases.moves import catch_up, lag
 from nominee.lab.chaos.cases.perturbations import (
     AWAY_SECONDS,
     BY_ANOTHER,
+    CRASHES,
     FREEZE_SECONDS,
     INTERFERENCE_SECONDS,
     Absence,
@@ -31,6 +32,7 @@ from nominee.lab.chaos.cases.perturbations import (
     View,
 )
 from nominee.lab.chaos.cases.tolerance import Relaxed
+from nominee.lab.chaos.crashing import Crash, crash_in_a_row
 from nominee.lab.chaos.interfering import interfere, touch_all
 from nominee.lab.scenario.acting.base import Action as StepAction
 from nominee.lab.scenario.cluster import ScenarioCluster
@@ -143,7 +145,8 @@ class Perturbing:
             if isinstance(each, OfWatch | OfNetwork):
                 tasks.start_soon(self._end_hold, each)
             elif isinstance(each, OfProcess) and str(each) in self._over:
-                tasks.start_soon(self._end_absence, each)
+                follow = self._crash_again if each.absence is Absence.CRASH_LOOP else self._end_absence
+                tasks.start_soon(follow, each)
             elif isinstance(each, AtFailpoint) and each.action in _WAITING:
                 tasks.start_soon(self._while_it_waits, each)
             elif isinstance(each, OfCall) and each.loss is Loss.CONFLICT:
@@ -179,6 +182,12 @@ class Perturbing:
         await self._cluster.clock.sleep(AWAY_SECONDS)
         with suppress(ClusterError):
             await self._cluster.start(each.component, ComponentOptions())
+        self._over[str(each)].set()
+
+    async def _crash_again(self, each: OfProcess) -> None:
+        """Kill a process that was killed at its step again and again."""
+        await self.begin_events[str(each)].wait()
+        await crash_in_a_row(self._cluster, each.component, CRASHES - 1)
         self._over[str(each)].set()
 
     async def _inject(self, fault: InjectFault) -> None:
@@ -264,24 +273,19 @@ class Perturbing:
 
 
 async def calm(cluster: ScenarioCluster, case: Case, after: Points) -> None:
-    """Disarm all failpoints and remove the faults of the case; without a case, all faults of calls.
-
-    With some, as those of the scenario's own steps, a cluster is not at rest.
-    """
+    """Disarm all failpoints, and remove all faults of calls, also those of the scenario's own steps."""
     for process, states in after.items():
         for point in states.values():
             if point.action and point.action != "off":
                 with suppress(ClusterError):
                     await cluster.arm_failpoint(process, point.name, "off")
     await catch_up(cluster, case)
-    for process in () if case.perturbations else after:
+    for process in after:
         with suppress(ClusterError):
             await cluster.inject_fault(process, "off")
     for each in case.perturbations:
         with suppress(ClusterError):
-            if isinstance(each, OfWatch | OfCall | OfNetwork):
-                await cluster.inject_fault(each.component, "off")
-            elif isinstance(each, OfClock):
+            if isinstance(each, OfClock):
                 await cluster.shift_clock(each.component, 0.0)
 
 
@@ -293,6 +297,10 @@ def _before_step(each: FromStep, step: Step) -> Step:
         case OfClock():
             shift = ShiftClock(component=each.component, offset_seconds=each.offset_seconds)
             return Step(action=shift, verb="clock", line=step.line, name=str(each))
+        case OfProcess(absence=Absence.CRASH_LOOP):
+            waits = _is_awaited(each)
+            crash = Crash(component=each.component, times=CRASHES if waits else 1, waits=waits)
+            return Step(action=crash, verb="kill", line=step.line, name=str(each))
         case OfProcess(absence=Absence.AWAY) if not _is_awaited(each):
             return Step(action=Kill(component=each.component), verb="kill", line=step.line, name=str(each))
         case OfProcess():
@@ -314,7 +322,7 @@ def _absences(case: Case) -> list[OfProcess]:
     return [
         each
         for each in case.perturbations
-        if isinstance(each, OfProcess) and each.absence is Absence.AWAY and not _is_awaited(each)
+        if isinstance(each, OfProcess) and each.absence is not Absence.RESTART and not _is_awaited(each)
     ]
 
 

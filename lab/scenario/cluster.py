@@ -56,6 +56,10 @@ class ScenarioCluster(ABC):
     async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
         """Restart a component with the cluster's options and these; return when it is ready."""
 
+    @abstractmethod
+    async def crash(self, component: str) -> None:
+        """Kill a component that runs, as a crash ends it: its supervisor starts it again."""
+
     async def crash_all(self) -> None:
         """Kill all processes that run; return when they are ready again, with the options that they had."""
         raise ClusterError("only simulated processes are killed together: real ones would take seconds")

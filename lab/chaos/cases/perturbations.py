@@ -16,6 +16,8 @@ CUT_SECONDS = 5.0
 """Longer than the first back-offs of clients, and shorter than what makes a node silent."""
 CALLS_IN_A_ROW = 6
 """Of one method and kind; a caller that tries 10 times, as most do, succeeds in the end."""
+CRASHES = 5
+"""Of a process that is killed again and again: the supervisor's pauses, from 0.2 s on, are 6.2 s together."""
 LAG_SECONDS = 3.0
 JUMP_SECONDS = 61.5
 """Not a round number: stories wait for whole minutes, and a time would be the same again by chance."""
@@ -97,12 +99,14 @@ class Partition(Enum):
 class Absence(Enum):
     """A process is killed before a step of the scenario.
 
-    RESTART: it is started at once, before the step. AWAY: AWAY_SECONDS later; only for an API server does the
+    RESTART: it is started at once, before the step. AWAY: AWAY_SECONDS later. CRASH_LOOP: its supervisor
+    starts it, and it is killed again when it is ready, CRASHES times in all. Only for an API server does the
     scenario wait.
     """
 
     RESTART = "restart"
     AWAY = "away"
+    CRASH_LOOP = "crash-loop"
 
 
 class Move(Enum):
@@ -375,8 +379,14 @@ class OfProcess:
 
     def describe(self) -> str:
         """Return the perturbation as a sentence."""
-        when = "at once" if self.absence is Absence.RESTART else f"{AWAY_SECONDS:g} s later"
-        return f"{self.component} is killed before step {self.step}, and started again {when}"
+        match self.absence:
+            case Absence.RESTART:
+                then = "started again at once"
+            case Absence.AWAY:
+                then = f"started again {AWAY_SECONDS:g} s later"
+            case Absence.CRASH_LOOP:
+                then = f"again as soon as it is ready, {CRASHES} times in all"
+        return f"{self.component} is killed before step {self.step}, and {then}"
 
     def __str__(self) -> str:
         return _identifier(self.component, PROCESS, self.absence.value, self.step)

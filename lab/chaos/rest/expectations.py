@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.conditions.object import ObjectCondition
+from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.comparison import NONE, matches
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.observing.base import Condition, leaves
@@ -14,12 +15,13 @@ from nominee.lab.scenario.steps.objects.patch import Patch
 from nominee.lab.scenario.steps.wait import Wait
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
+from nominee.machinery.wire.values.scalars import Json
 
 _PHASE = ".status.phase"
 
 
 def expectations_of(scenario: Scenario) -> Expectations:
-    """Return the pods that a scenario waits for or expects as Failed, and whether it resizes some."""
+    """Return the pods that a scenario waits for or expects as Failed, and its changes that may fail some."""
     conditions = [
         leaf
         for condition in _conditions(scenario)
@@ -30,9 +32,21 @@ def expectations_of(scenario: Scenario) -> Expectations:
     def rejects(pod: core.Pod) -> bool:
         return any(condition.chooses(kinds.POD, pod) for condition in conditions)
 
-    actions = [step.action for step in scenario.steps]
-    resizes = any(isinstance(action, Patch) and action.subresource == "resize" for action in actions)
-    return Expectations(rejects=rejects, resizes=resizes)
+    patches = [step.action for step in scenario.steps if isinstance(step.action, Patch)]
+    return Expectations(
+        rejects=rejects,
+        resizes=any(patch.subresource == "resize" for patch in patches),
+        labels=any(
+            names.kind(patch.kind) is kinds.NODE and _changes_labels(patch.patch) for patch in patches
+        ),
+    )
+
+
+def _changes_labels(patch: Json) -> bool:
+    """Return whether a patch, an object or a list of operations, is about labels."""
+    if isinstance(patch, list):
+        return any(each["path"].startswith("/metadata/labels") for each in patch)
+    return "labels" in patch.get("metadata", {})
 
 
 def _conditions(scenario: Scenario) -> Iterator[Condition]:

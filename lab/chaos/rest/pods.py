@@ -7,7 +7,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.lab.chaos.rest.state import Expectations, Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_terminating
@@ -16,6 +16,7 @@ from nominee.machinery.api.pb import core
 _OWN_REASONS: Final = frozenset({"DeadlineExceeded", "Evicted"})
 """Reasons of the pod's own: its deadline, its use of the node."""
 _OUT_OF: Final = "OutOf"
+_NODE_AFFINITY: Final = "NodeAffinity"
 
 
 def failures(state: State) -> Iterator[Finding]:
@@ -24,11 +25,19 @@ def failures(state: State) -> Iterator[Finding]:
     The scheduler binds a pod to a node that has room for it and admits it, so its kubelet rejects none.
     """
     for pod in state.of(kinds.POD):
-        if pod.status.phase == "Failed" and pod.spec.nodeName and not _is_own_failure(pod):
-            is_race = state.expectations.resizes and pod.status.reason.startswith(_OUT_OF)
-            if not is_race and not state.expectations.rejects(pod):
-                why = f"with the reason {pod.status.reason}" if pod.status.reason else "without a reason"
-                yield Finding(name_of(pod), f"was failed on {pod.spec.nodeName} {why}")
+        is_expected = _is_race(pod, state.expectations) or state.expectations.rejects(pod)
+        is_failed = pod.status.phase == "Failed" and pod.spec.nodeName and not _is_own_failure(pod)
+        if is_failed and not is_expected:
+            why = f"with the reason {pod.status.reason}" if pod.status.reason else "without a reason"
+            yield Finding(name_of(pod), f"was failed on {pod.spec.nodeName} {why}")
+
+
+def _is_race(pod: core.Pod, expectations: Expectations) -> bool:
+    """Return whether a pod may be refused for a change that the scheduler had not seen, or for a later one."""
+    reason = pod.status.reason
+    return (expectations.resizes and reason.startswith(_OUT_OF)) or (
+        expectations.labels and reason == _NODE_AFFINITY
+    )
 
 
 def orphans(state: State) -> Iterator[Finding]:

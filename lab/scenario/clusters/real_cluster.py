@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -138,6 +140,14 @@ class RealCluster(ScenarioCluster):
     async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
         arguments = self._arguments(component, options)
         await anyio.to_thread.run_sync(partial(self._processes.restart, component, arguments, kill=kill))
+
+    async def crash(self, component: str) -> None:
+        pids = [each.pid for each in await self.processes() if component in (each.name, each.component)]
+        if not any(pids):
+            raise ClusterError(f"{component} does not run")
+        for pid in filter(None, pids):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     async def pause(self, component: str) -> None:
         await anyio.to_thread.run_sync(self._processes.pause, component)

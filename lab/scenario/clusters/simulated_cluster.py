@@ -71,6 +71,10 @@ class SimulatedCluster(ScenarioCluster):
         self._processes.ask(component, Trigger.RESTART_KILL if kill else Trigger.RESTART, arguments)
         await self._processes.until(component, ChildState.READY)
 
+    async def crash(self, component: str) -> None:
+        for started in self._started(component):
+            self._simulation.kill(started.name)
+
     async def crash_all(self) -> None:
         ready = [each.name for each in self._processes.states() if each.state == ChildState.READY]
         for name in ready:

@@ -184,6 +184,7 @@ def test_pods_are_removed_and_processes_stay_away_only_where_rules_alone_count(m
         "scheduler:scheduler.bind.before=recreate",
         "apiserver:apiserver.write.before=crash",
         "scheduler:process=restart@2",
+        "scheduler:process=crash-loop@2",
         *(losing if may_fail else ()),
     }
 

@@ -183,5 +183,9 @@ async def test_a_fault_of_a_call_is_reached_when_it_has_acted(
 async def test_everything_is_undone_at_the_end() -> None:
     cluster = NotedCluster()
     case = Case.parse("scheduler:apiserver.Bind.pods=hang+scheduler:clock=ahead")
-    await calm(cast("ScenarioCluster", cluster), case, {})
-    assert cluster.noted == [("scheduler", "off", "*", "*", "*"), ("scheduler", "+0")]
+    await calm(cast("ScenarioCluster", cluster), case, {"scheduler": {}, "kubelet-0": {}})
+    assert cluster.noted == [
+        ("scheduler", "off", "*", "*", "*"),
+        ("kubelet-0", "off", "*", "*", "*"),
+        ("scheduler", "+0"),
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unrest, work_of
-from nominee.lab.chaos.disturbed_run import ended_by_themselves
+from nominee.lab.chaos.disturbed_run import ended_by_themselves, left_down
 from nominee.localcluster.cluster import ProcessState
 from nominee.machinery.api.pb import coordination, core
 from nominee.machinery.runtime.clock import to_time
@@ -28,6 +28,14 @@ def test_a_process_that_ended_by_itself(last_exit: str, expected: str) -> None:
         name="scheduler", component="scheduler", state="ready", restarts=1, last_exit=last_exit
     )
     assert ended_by_themselves([state]) == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"), [("crashed", "scheduler is left down after signal 9"), ("ready", ""), ("down", "")]
+)
+def test_a_process_that_is_left_down(state: str, expected: str) -> None:
+    process = ProcessState(name="scheduler", component="scheduler", state=state, last_exit="signal 9")
+    assert left_down([process]) == expected
 
 
 def node(name: str = "n1", ready: str = "True") -> core.Node:

@@ -306,3 +306,6 @@ def test_a_rejection_that_the_caller_expects_is_no_finding() -> None:
     assert findings(
         state(changed(has_failed(reason="NodeAffinity")), expectations=Expectations(resizes=True))
     )
+    labels = Expectations(labels=True)
+    assert findings(state(manifests, expectations=labels))
+    assert findings(state(changed(has_failed(reason="NodeAffinity")), expectations=labels)) == []

@@ -146,6 +146,30 @@ spec:
     assert not expectations_of(scenario).resizes
 
 
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        ("{metadata: {labels: {rack: null}}}", True),
+        ("{metadata: {annotations: {rack: a}}}", False),
+        ("[{op: add, path: /metadata/labels/rack, value: a}], type: json", True),
+        ("[{op: replace, path: /spec/taints, value: []}], type: json", False),
+    ],
+)
+def test_a_scenario_that_changes_labels_of_nodes(patch: str, expected: bool) -> None:
+    text = f"""
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {{name: s}}
+spec:
+  cluster: {{nodes: 1}}
+  steps:
+    - patch: {{kind: Node, name: node-0, patch: {patch}}}
+    - patch: {{kind: Pod, name: p, patch: {{metadata: {{labels: {{a: b}}}}}}}}
+"""
+    (scenario,) = read_text(text, "s.yaml")
+    assert expectations_of(scenario).labels == expected
+
+
 def _pod(name: str) -> Any:
     return parse_object(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}}
