@@ -33,7 +33,7 @@ def failures(state: State) -> Iterator[Finding]:
 
 
 def _is_race(pod: core.Pod, expectations: Expectations) -> bool:
-    """Return whether a pod may be refused for a change that the scheduler had not seen, or for a later one."""
+    """Return whether a pod may be refused for a change that the scheduler has not seen, or a later one."""
     reason = pod.status.reason
     return (expectations.resizes and reason.startswith(_OUT_OF)) or (
         expectations.labels and reason == _NODE_AFFINITY

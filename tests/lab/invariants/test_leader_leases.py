@@ -55,7 +55,7 @@ def test_the_violation_names_both_holders() -> None:
     assert "after a had renewed it for 8 s" in found.message
 
 
-def renewal(renewed: int, *, holder: str = "a", acquired: int = 0, duration: int = 8) -> coordination.Lease:
+def renewal(renewed: int, *, holder: str = "a", acquired: int = -5, duration: int = 8) -> coordination.Lease:
     """Return a lease that its holder has renewed, by its own clock."""
     found = lease(holder)
     found.spec.leaseDurationSeconds = duration
@@ -80,8 +80,9 @@ def renewals(first: coordination.Lease, seconds: int, second: coordination.Lease
         (renewals(renewal(0), 3, renewal(500)), 0),
         (renewals(renewal(0), 12, renewal(12, acquired=12)), 0),
         (renewals(renewal(0, duration=30), 12, renewal(12)), 0),
+        (renewals(renewal(0, acquired=0), 12, renewal(12, acquired=0)), 0),
     ],
-    ids=["late", "in time", "arrived late", "the clock jumped", "a new term", "a longer lease"],
+    ids=["late", "in time", "arrived late", "the clock jumped", "a new term", "a longer lease", "unanswered"],
 )
 def test_a_leader_does_not_outlast_its_lease(history: History, violations: int) -> None:
     found = result_of(LeaderLeases, history)
