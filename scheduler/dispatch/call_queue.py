@@ -182,6 +182,10 @@ class CallQueue:
         self._wake()
         return consequences
 
+    def bound(self, uid: str) -> None:
+        """Take the binding of a pod: no later call writes its nomination."""
+        self._uncertain.discard(uid)
+
     def forget(self, uid: str) -> list[Consequence]:
         """Take the deletion of a pod; return the consequences."""
         self._answers.pop(uid, None)

@@ -73,6 +73,10 @@ class APIDispatcher:
         if self._calls.hurry(uid):
             await self._released.setdefault(uid, anyio.Event()).wait()
 
+    def bound(self, pod: core.Pod) -> None:
+        """Note that a pod is bound."""
+        self._calls.bound(pod.metadata.uid)
+
     def forget(self, pod: core.Pod) -> None:
         """Forget a pod that was deleted."""
         self._carry_out(self._calls.forget(pod.metadata.uid))

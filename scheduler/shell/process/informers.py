@@ -64,9 +64,15 @@ class Informers:
         handlers: EventHandlers,
         now: Callable[[], float],
         actions: Mapping[EventResource, ActionType],
+        pod_bound: Callable[[core.Pod], None],
         pod_gone: Callable[[core.Pod], None],
     ) -> None:
         """Pass changes to the handlers; of other resources only the actions that some plugin registered."""
+
+        def pod_updated(old: core.Pod, new: core.Pod) -> None:
+            handlers.pod_updated(old, new, now())
+            if new.spec.nodeName and not old.spec.nodeName:
+                pod_bound(new)
 
         def pod_deleted(pod: core.Pod, stale: bool) -> None:
             handlers.pod_deleted(pod, stale, now())
@@ -74,7 +80,7 @@ class Informers:
 
         self.pods.add_handler(
             on_add=lambda pod: handlers.pod_added(pod, now()),
-            on_update=lambda old, new: handlers.pod_updated(old, new, now()),
+            on_update=pod_updated,
             on_delete=pod_deleted,
         )
         self.nodes.add_handler(

@@ -207,7 +207,7 @@ def build(
     )
     scheduler = Scheduler(features, deps)
     actions = _actions([profile.hints for profile in queue_profiles.values()])
-    base.informers.connect(handlers, base.now, actions, dispatcher.forget)
+    base.informers.connect(handlers, base.now, actions, dispatcher.bound, dispatcher.forget)
     metrics.read(read_sources(deps, scheduler, timers))
     return Parts(
         informers=base.informers,

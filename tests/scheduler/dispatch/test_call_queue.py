@@ -155,6 +155,16 @@ def test_a_clearing_is_written_after_a_nomination_whose_response_was_lost(stage:
     assert "nominatedNodeName" not in stage.patch(stage.take())
 
 
+def test_a_lost_response_does_not_count_once_the_pod_is_bound(stage: Stage) -> None:
+    stage.fails("1", "n1")
+    first = stage.take()
+    stage.calls.finish([Outcome(first, Trigger.UNREACHABLE)])
+    stage.calls.bound("uid-p")
+    stage.calls.finish([Outcome(stage.take(), Trigger.FAILED)])
+    stage.fails("2", "")
+    assert "nominatedNodeName" not in stage.patch(stage.take())
+
+
 @pytest.mark.parametrize("is_under_way", [False, True])
 def test_a_cleared_nomination_does_not_count_and_keeps_the_condition(
     stage: Stage, is_under_way: bool

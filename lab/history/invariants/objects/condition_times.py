@@ -22,8 +22,8 @@ _OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress", "Disru
 """Conditions whose age a kubelet forgets when it restarts (design/016), or a preemptor does not know yet."""
 _ANOTHER_BEFORE: Final = frozenset({"FailedUpdateScale"})
 """Reasons of conditions that had another status before in the same sync (HPA, reconcileAutoscaler)."""
-RESOLUTION_SECONDS: Final = 2.0
-"""Times have whole seconds: two transitions may have one time."""
+RESOLUTION_SECONDS: Final = 3.5
+"""Times have whole seconds, and a frozen process writes seconds later: two transitions may have one time."""
 
 
 def _has_conditions(kind: AnyKind) -> bool:
