@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from nominee.lab.history.connection import read_plan
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
+from nominee.lab.history.invariants.checking.evidence import (
+    EXPENDABLE_BELOW,
+    ComponentSettings,
+    ScaleDown,
+)
 from nominee.localcluster.supervisor.directory import StateDirectory, command_line
 from nominee.localcluster.supervisor.model.node_ranges import option_value
 from nominee.machinery.features.gates import DEFAULT, GateError, Gates, parse_emulated_version, parse_gates
@@ -93,6 +97,9 @@ def _scale_down(arguments: Sequence[str]) -> ScaleDown:
         unneeded_seconds=parse_seconds(option_value(arguments, "--scale-down-unneeded-time", "10m")),
         scan_seconds=parse_seconds(option_value(arguments, "--scan-interval", "10s")),
         threshold=float(option_value(arguments, "--scale-down-utilization-threshold", "0.5")),
+        expendable_below=int(
+            option_value(arguments, "--expendable-pods-priority-cutoff", str(EXPENDABLE_BELOW))
+        ),
     )
 
 

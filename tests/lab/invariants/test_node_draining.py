@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
 from nominee.lab.history.invariants.scaling.node_draining import NodeDraining
 from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
@@ -67,3 +68,24 @@ def test_a_pod_that_was_bound_late_is_an_exception() -> None:
     result = result_of(NodeDraining, History().put(node("n1"), TAINTED, running()).delete(TAINTED))
     assert result.violations == ()
     assert result.exceptions == {"bound-late": 1}
+
+
+def prioritized(priority: int) -> core.Pod:
+    """Return a running pod of a priority."""
+    found = running()
+    found.spec.priority = priority
+    return found
+
+
+def test_expendable_pods_are_not_evicted() -> None:
+    options = ScaleDown(unneeded_seconds=1, scan_seconds=1, threshold=0.5, expendable_below=-20)
+    other = ComponentSettings(scale_down=options)
+    assert violations_of(NodeDraining, deletion(prioritized(-11))) == []
+    assert violations_of(NodeDraining, deletion(prioritized(-11)), other)
+    assert violations_of(NodeDraining, deletion(prioritized(-10)))
+
+
+def test_a_pod_may_say_that_it_is_one_of_a_daemon_set() -> None:
+    daemon = running()
+    daemon.metadata.annotations["cluster-autoscaler.kubernetes.io/daemonset-pod"] = "true"
+    assert violations_of(NodeDraining, deletion(daemon)) == []

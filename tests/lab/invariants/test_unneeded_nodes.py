@@ -79,3 +79,11 @@ def test_other_nodes_are_not_checked() -> None:
 def test_without_the_options_it_is_not_checked() -> None:
     result = result_of(UnneededNodes, History().put(ready(), TAINTED))
     assert result.unchecked == "the options of an autoscaler are not known"
+
+
+@pytest.mark.parametrize(("priority", "is_needed"), [(-11, False), (-10, True)])
+def test_expendable_pods_do_not_need_their_node(priority: int, is_needed: bool) -> None:
+    large = pod("p", node="n1", cpu="3")
+    large.spec.priority = priority
+    history = History().put(ready(), large, *seconds(20), TAINTED)
+    assert bool(violations_of(UnneededNodes, history, SETTINGS)) is is_needed

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import ObjectKey
 
+EXPENDABLE_BELOW: Final = -10
+"""The default of --expendable-pods-priority-cutoff."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleDown:
-    """Options of the autoscaler: times in seconds, and the share of a node in use from which it is needed."""
+    """Options of the autoscaler: times in seconds, and the share of a node in use from which it is needed.
+
+    Pods whose priority is below `expendable_below` do not count for it.
+    """
 
     unneeded_seconds: float
     scan_seconds: float
     threshold: float
+    expendable_below: int = EXPENDABLE_BELOW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

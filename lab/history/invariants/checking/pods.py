@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nominee.lab.history.invariants.checking.evidence import EXPENDABLE_BELOW, ScaleDown
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import POD
 from nominee.machinery.api.objects import is_terminating
@@ -11,6 +12,12 @@ from nominee.machinery.api.pb import core
 def is_terminal(pod: core.Pod) -> bool:
     """Return whether the pod's containers have ended for good."""
     return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_expendable(pod: core.Pod, options: ScaleDown | None) -> bool:
+    """Return whether the autoscaler treats the pod as if it were not there; by default if it is not known."""
+    below = EXPENDABLE_BELOW if options is None else options.expendable_below
+    return pod.spec.HasField("priority") and pod.spec.priority < below
 
 
 def is_pending(pod: core.Pod) -> bool:

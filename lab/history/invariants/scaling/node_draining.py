@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
+from nominee.lab.history.invariants.checking.pods import (
+    ended_pod,
+    is_expendable,
+    is_terminal,
+    same_pod_before,
+)
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NODE, POD
 from nominee.machinery.api.objects import controller_of, is_terminating
@@ -15,6 +20,7 @@ from nominee.machinery.api.pb import core
 
 _TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 _MIRROR: Final = "kubernetes.io/config.mirror"
+_DAEMON: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 BOUND_SECONDS: Final = 10.0
 """How long before the taint a pod must have been bound, so that the autoscaler has seen it."""
 
@@ -23,14 +29,16 @@ class NodeDraining(Checker):
     """Looks at the deletion of each node for pods that run there and were not evicted.
 
     The autoscaler taints the node, evicts its pods and deletes it when they are gone or terminate; where an
-    eviction fails it takes the taint back. Pods of DaemonSets and mirror pods may stay.
-    Source: cluster-autoscaler 1.35, core/scaledown/actuation (drainNode, deleteNodesAsync).
+    eviction fails it takes the taint back. Pods of DaemonSets, those that say so by an annotation,
+    mirror pods and expendable ones may stay.
+    Source: cluster-autoscaler 1.36, core/scaledown/actuation (DrainNode, deleteNodesAsync; the snapshot of
+    createSnapshot has no expendable pods), utils/pod (IsDaemonSetPod).
     """
 
     about = Invariant(
         name="nodes-are-drained",
         description="A node that the autoscaler deletes has no running pod that was not evicted, but for "
-        "pods of DaemonSets and mirror pods.",
+        "pods of DaemonSets, mirror pods and those below --expendable-pods-priority-cutoff.",
         checks="nodes that the autoscaler deleted",
         exceptions={
             "bound-late": f"the pod was bound less than {BOUND_SECONDS:.0f} s before the taint, or after "
@@ -38,6 +46,7 @@ class NodeDraining(Checker):
         },
     )
     kinds = frozenset({POD, NODE})
+    reads_settings = True
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
@@ -79,7 +88,7 @@ class NodeDraining(Checker):
         for uid, binding in bound.items():
             newest = self._newest[uid]
             pod = newest.after(POD)
-            if pod is None or not _must_be_evicted(pod):
+            if pod is None or not _must_be_evicted(pod, self.settings.scale_down):
                 continue
             if binding.time > taint.time - BOUND_SECONDS:
                 self.allow("bound-late")
@@ -93,8 +102,8 @@ class NodeDraining(Checker):
                 )
 
 
-def _must_be_evicted(pod: core.Pod) -> bool:
-    owner = controller_of(pod)
-    if is_terminal(pod) or is_terminating(pod) or _MIRROR in pod.metadata.annotations:
+def _must_be_evicted(pod: core.Pod, options: ScaleDown | None) -> bool:
+    owner, annotations = controller_of(pod), pod.metadata.annotations
+    if is_terminal(pod) or is_terminating(pod) or is_expendable(pod, options) or _MIRROR in annotations:
         return False
-    return owner is None or owner.kind != "DaemonSet"
+    return (owner is None or owner.kind != "DaemonSet") and annotations.get(_DAEMON) != "true"

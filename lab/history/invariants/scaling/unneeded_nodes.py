@@ -8,7 +8,7 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
-from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal
+from nominee.lab.history.invariants.checking.pods import ended_pod, is_expendable, is_terminal
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NODE, POD, RESOURCE_SLICE
 from nominee.machinery.api.objects import condition_is, is_terminating
@@ -85,7 +85,7 @@ class UnneededNodes(Checker):
             if each is None or node is None or self.settings.scale_down is None:
                 continue
             uid = each.metadata.uid
-            if each is pod and not is_terminal(pod):
+            if each is pod and not is_terminal(pod) and not is_expendable(pod, self.settings.scale_down):
                 node.pods[uid] = pod_requests(pod)
             else:
                 node.pods.pop(uid, None)
