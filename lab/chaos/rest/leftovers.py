@@ -44,6 +44,7 @@ _HISTORIES: Final = (
     "nominee.kubelet.shell.timers.",
     "nominee.machinery.client.",
     "nominee.machinery.runtime.",
+    "nominee.scheduler.dispatch.call_queue.CallQueue._uncertain.",
     "nominee.scheduler.dispatch.nominations.",
     "nominee.scheduler.framework.cluster.change_log.",
     "nominee.scheduler.framework.cluster.columns.",

@@ -143,6 +143,26 @@ def test_an_accepted_finding_hides_no_other(
     assert (found.verdict, found.observation) == (verdict, observation)
 
 
+@pytest.mark.parametrize(
+    ("case", "is_accepted"),
+    [
+        ("kubelet-0:apiserver.Patch.pods=hang@5", True),
+        ("apiserver:process=away@2+scheduler:pods=stale", True),
+        ("scheduler:pods=stale", False),
+        ("", False),
+    ],
+)
+def test_a_transition_that_is_written_late_may_have_the_time_of_the_former_one(
+    case: str, is_accepted: bool
+) -> None:
+    late = "the condition Ready became False, and its lastTransitionTime is that of its former status"
+    for message, expected in ((late, is_accepted), (late.replace("became", "is still"), False)):
+        violation = Violation(invariant="conditions-keep-their-times", message=message)
+        ended = result(Outcome.PASSED, violations=(violation,))
+        found = judge(Case.parse(case) if case else Case(), ended, SCENARIO, reached=True)
+        assert (found.verdict is Verdict.ACCEPTED) is expected
+
+
 def test_the_reason_and_the_link_are_part_of_the_result() -> None:
     assert judge(CASE, result(Outcome.FAILED), accepting(), reached=True).accepted == (
         "as upstream (a-link)",
