@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
+from typing import Final
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.difference import Difference, first_difference, writes_around
@@ -16,16 +17,38 @@ from nominee.lab.scenario.fields.options import AcceptedFinding
 from nominee.lab.scenario.result import Outcome, ScenarioResult, Violation
 from nominee.machinery.wire.values.scalars import Json
 
-_WRITES_LATE = ("away", "conflict", "crash", "cut", "hang", "lose-re", "pause", "restart", "slow")
-KNOWN: tuple[AcceptedFinding, ...] = tuple(
-    AcceptedFinding(
-        case=f"*={kind}*",
-        observation="conditions-keep-their-times: the condition * became *, and its lastTransitionTime",
-        reason="times have whole seconds: two transitions in one second have one time, also if the write "
-        "of the second one fails, and is made again later with its time",
-        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
-    )
-    for kind in _WRITES_LATE
+
+def _known(kinds: str, observation: str, reason: str, link: str) -> list[AcceptedFinding]:
+    """Return a finding for each of several patterns of perturbations."""
+    return [
+        AcceptedFinding(case=each, observation=observation, reason=reason, link=link)
+        for each in kinds.split()
+    ]
+
+
+KNOWN: Final[tuple[AcceptedFinding, ...]] = (
+    *_known(
+        "*=away* *=conflict* *=crash* *=cut* *=hang* *=lose-re* *=pause* *=restart* *=slow*",
+        "conditions-keep-their-times: the condition * became *, and its lastTransitionTime",
+        "times have whole seconds: two transitions in one second have one time, also if the write of the "
+        "second one fails, and is made again later with its time",
+        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
+    ),
+    *_known(
+        "apiserver:process=* apiserver:*=crash* autoscaler:apiserver=cut* "
+        "autoscaler:apiserver.Update.nodes=lose-re*",
+        "has the taint ToBeDeletedByClusterAutoscaler, and is not being deleted",
+        "a taint whose write is reported as failed, or whose removal fails, stays for minutes",
+        "https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.0/cluster-autoscaler/core/"
+        "scaledown/actuation/actuator.go",
+    ),
+    *_known(
+        "*=recreate*",
+        "and its PodScheduled became False (SchedulerError)",
+        "the patch of a status has no uid; a pod that is created again meanwhile gets what failed "
+        "for the former one",
+        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/util/utils.go",
+    ),
 )
 """The accepted findings of all scenarios."""
 

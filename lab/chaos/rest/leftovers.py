@@ -48,6 +48,7 @@ _HISTORIES: Final = (
     "nominee.scheduler.dispatch.nominations.",
     "nominee.scheduler.framework.cluster.change_log.",
     "nominee.scheduler.framework.cluster.columns.",
+    "nominee.scheduler.framework.cycle_state.",
     "nominee.scheduler.framework.runtime.",
     "nominee.scheduler.framework.types.",
     "nominee.scheduler.plugins.dynamic_resources.",
