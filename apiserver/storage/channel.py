@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio.lowlevel
 import grpc
@@ -29,7 +29,12 @@ from nominee.machinery.runtime import task_faults
 from nominee.machinery.runtime.faults import call_faults
 from nominee.machinery.runtime.faults.call_faults import FAULTS, Call
 
-T = TypeVar("T")
+
+class _Answer(Protocol):
+    header: Any
+
+
+T = TypeVar("T", bound=_Answer)
 ETCD = "etcd"
 REQUIRE_LEADER = (("hasleader", "true"),)
 """Metadata: a member that has lost its leader fails the call, or ends the watch, instead of being silent."""
@@ -64,7 +69,10 @@ def translate(error: grpc.aio.AioRpcError, revision: int = 0) -> StorageError:
 
 
 class Caller:
-    """Makes calls and retries them while etcd is unavailable, for at most `OPERATION_SECONDS_MAX`."""
+    """Makes calls and retries them while etcd is unavailable, for at most `OPERATION_SECONDS_MAX`.
+
+    `revision` is the one of the last answer: a value that is not newer was there before any later call.
+    """
 
     def __init__(
         self,
@@ -79,6 +87,7 @@ class Caller:
         self._monotonic = monotonic
         self._sleep = sleep
         self._short_attempts_max = _SHORT_ATTEMPTS_MAX if several_members else 0
+        self.revision = 0
 
     async def __call__(
         self,
@@ -104,7 +113,7 @@ class Caller:
             short_attempts -= is_short
             seconds = _SHORT_ATTEMPT_SECONDS if is_short else max(left, 0.001)
             try:
-                return await _once(send, request, seconds), uncertain
+                answer = await _once(send, request, seconds)
             except grpc.aio.AioRpcError as error:
                 if is_short and error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                     uncertain = True
@@ -112,6 +121,9 @@ class Caller:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE or left <= _RETRY_PAUSE_SECONDS:
                     raise translate(error, revision) from error
                 refused = _NO_LEADER in (error.details() or "")
+            else:
+                self.revision = answer.header.revision
+                return answer, uncertain
             uncertain = uncertain or not refused
             await self._sleep(_RETRY_PAUSE_SECONDS)
 

@@ -69,8 +69,9 @@ class EtcdStorage:
     """`nominee.apiserver.storage.interface.Storage` on an etcd channel; see there for the contract.
 
     A write whose answer was lost (etcd was killed) is tried again; the stored value then shows whether the
-    first attempt had been applied, because no two writes have the same bytes (every object has its uid). If
-    another write has replaced the value meanwhile, the outcome is unknown: an error, as without a second try.
+    first attempt had been applied: it has the same bytes, of a revision that was not there before. (Two
+    updates may have the same bytes: a controller whose cache lags writes the same status again.) If another
+    write has replaced the value meanwhile, the outcome is unknown: an error, as without a second try.
     """
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock, *, several_members: bool = False) -> None:
@@ -147,6 +148,7 @@ class EtcdStorage:
         """Return (the new revision, or 0 when the key is not at the expected one; the value then stored)."""
         name = key.encode()
         lease = await self._leases.lease(lease_seconds) if lease_seconds else 0
+        former = self._call.revision
         request = rpc.TxnRequest(
             compare=[_at_revision(name, expected_revision)],
             success=[rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=data, lease=lease))],
@@ -162,6 +164,8 @@ class EtcdStorage:
         if answer.succeeded:
             return answer.header.revision, None
         current = _found(answer)
+        if current is not None and current.mod_revision <= former:
+            return 0, current  # it was there before the first attempt, which was not applied
         if uncertain and current is not None and current.data == data:
             return current.mod_revision, current
         if uncertain:

@@ -12,6 +12,8 @@ from nominee.apiserver.storage.etcd_storage import EtcdStorage
 from nominee.apiserver.storage.etcd_watch import Change, watch
 from nominee.apiserver.storage.interface import Compacted, KeyExists, RevisionMismatch, StorageUnavailable
 from nominee.machinery.client.etcd_channel import connect
+from nominee.machinery.runtime import task_faults
+from nominee.simulation import per_process
 from nominee.simulation.simulation import ETCD_ADDRESS, Simulation
 
 KEY = "/registry/pods/default/p"
@@ -89,6 +91,28 @@ def test_a_lease_ends_with_its_keys() -> None:
             assert await storage.get(KEY) is None
 
     simulation.run(main)
+
+
+def test_a_lost_answer_to_an_older_versions_update_is_no_success() -> None:
+    async def lose(write: Awaitable[int]) -> int:
+        faults = task_faults.current()
+        faults.put("1*cut-response", "etcd", "Txn")
+        per_process.use_rules([faults])
+        try:
+            return await write
+        finally:
+            assert [rule.fired for rule in faults.rules] == [1]
+            faults.clear()
+            per_process.use_rules([])
+
+    async def steps(storage: EtcdStorage, _: grpc.aio.Channel) -> None:
+        first = await storage.create(KEY, b"1")
+        second = await storage.update(KEY, b"2", expected_revision=first)
+        with pytest.raises(RevisionMismatch):
+            await lose(storage.update(KEY, b"2", expected_revision=first))
+        assert await lose(storage.update(KEY, b"3", expected_revision=second)) == second + 1
+
+    play(steps)
 
 
 def test_without_etcd_a_write_fails_after_its_limit() -> None:

@@ -15,6 +15,8 @@ from nominee.apiserver.storage.interface import StorageUnavailable
 from nominee.machinery.client.etcd_channel import connect
 from nominee.machinery.runtime.clock import FakeClock
 
+ANSWER = rpc.RangeResponse(header=rpc.ResponseHeader(revision=7))
+
 
 class Member:
     """Fails the first call with UNAVAILABLE, and answers the second."""
@@ -23,12 +25,12 @@ class Member:
         self._details = details
         self.asked: list[dict[str, Any]] = []
 
-    async def __call__(self, request: rpc.RangeRequest, **options: Any) -> str:
+    async def __call__(self, request: rpc.RangeRequest, **options: Any) -> rpc.RangeResponse:
         self.asked.append(options)
         if len(self.asked) == 1:
             none = grpc.aio.Metadata()
             raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, none, none, details=self._details)
-        return "answer"
+        return ANSWER
 
 
 class SilentMember:
@@ -38,20 +40,20 @@ class SilentMember:
         self._silent, self._clock = silent, clock
         self.timeouts: list[float] = []
 
-    async def __call__(self, request: rpc.RangeRequest, *, timeout: float, **_: Any) -> str:
+    async def __call__(self, request: rpc.RangeRequest, *, timeout: float, **_: Any) -> rpc.RangeResponse:
         self.timeouts.append(timeout)
         if len(self.timeouts) <= self._silent:
             await self._clock.advance(timeout)
             none = grpc.aio.Metadata()
             raise grpc.aio.AioRpcError(grpc.StatusCode.DEADLINE_EXCEEDED, none, none)
-        return "answer"
+        return ANSWER
 
 
 @pytest.mark.parametrize(
     ("several_members", "is_large", "silent", "timeouts", "outcome"),
     [
-        (True, False, 1, [0.5, 0.5], ("answer", True)),
-        (True, False, 3, [0.5, 0.5, 0.5, 0.5], ("answer", True)),
+        (True, False, 1, [0.5, 0.5], (ANSWER, True)),
+        (True, False, 3, [0.5, 0.5, 0.5, 0.5], (ANSWER, True)),
         # A slow etcd has the time that is left.
         (True, False, 9, [*[0.5] * 6, 12.0], None),
         (True, True, 9, [15.0], None),
@@ -63,7 +65,7 @@ async def test_a_member_that_waits_for_a_dead_leader_is_left_early(
     is_large: bool,
     silent: int,
     timeouts: list[float],
-    outcome: tuple[str, bool] | None,
+    outcome: tuple[rpc.RangeResponse, bool] | None,
 ) -> None:
     clock = FakeClock()
     member = SilentMember(silent, clock)
@@ -76,6 +78,7 @@ async def test_a_member_that_waits_for_a_dead_leader_is_left_early(
             assert error.value.timed_out
         else:
             assert await caller(member, request, is_large=is_large) == outcome
+            assert caller.revision == 7
     assert member.timeouts == pytest.approx(timeouts)
 
 
@@ -86,5 +89,5 @@ async def test_a_member_without_a_leader_refuses_and_applies_nothing(details: st
     member = Member(details)
     async with await connect(["127.0.0.1:1"]) as channel:
         caller = Caller(channel, anyio.current_time, anyio.sleep)
-        assert await caller(member, rpc.RangeRequest(key=b"a")) == ("answer", uncertain)
+        assert await caller(member, rpc.RangeRequest(key=b"a")) == (ANSWER, uncertain)
     assert [options["metadata"] for options in member.asked] == [REQUIRE_LEADER] * 2

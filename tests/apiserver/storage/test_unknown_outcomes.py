@@ -21,8 +21,8 @@ class Answers:
 
     kv = SimpleNamespace(Txn=None)
 
-    def __init__(self, value: bytes, *, uncertain: bool) -> None:
-        self._value, self._uncertain = value, uncertain
+    def __init__(self, value: bytes, *, uncertain: bool, known: int) -> None:
+        self._value, self._uncertain, self.revision = value, uncertain, known
 
     async def __call__(self, send: object, request: rpc.TxnRequest) -> tuple[rpc.TxnResponse, bool]:
         pairs = [rpc.KeyValue(key=KEY.encode(), value=self._value, mod_revision=7)] if self._value else []
@@ -30,11 +30,11 @@ class Answers:
         return rpc.TxnResponse(succeeded=False, responses=[found]), self._uncertain
 
 
-async def written(value: bytes, *, uncertain: bool, expected: int) -> int:
-    """Return the revision of a write whose transaction etcd refuses in this way."""
+async def written(value: bytes, *, uncertain: bool, expected: int, known: int = 6) -> int:
+    """Return the revision of a write whose transaction etcd refuses in this way; 7 is that of the value."""
     async with await connect(["127.0.0.1:1"]) as channel:
         storage = EtcdStorage(channel, FakeClock())
-        storage._call = cast("Any", Answers(value, uncertain=uncertain))
+        storage._call = cast("Any", Answers(value, uncertain=uncertain, known=known))
         if expected:
             return await storage.update(KEY, OURS, expected_revision=expected)
         return await storage.create(KEY, OURS)
@@ -51,6 +51,13 @@ async def test_the_outcome_is_unknown_if_another_write_came_after_it(value: byte
     with pytest.raises(StorageUnavailable) as error:
         await written(value, uncertain=True, expected=expected)
     assert error.value.maybe_applied
+
+
+@pytest.mark.parametrize("value", [OURS, OTHERS])
+async def test_a_value_that_was_there_before_is_of_another_write(value: bytes) -> None:
+    """A controller whose cache lags writes the same status twice: the second write was not applied."""
+    with pytest.raises(RevisionMismatch):
+        await written(value, uncertain=True, expected=5, known=7)
 
 
 async def test_a_first_try_that_is_refused_is_a_conflict() -> None:

@@ -9,6 +9,23 @@ from nominee.machinery.api.pb import coordination
 from tests.lab.invariants.histories import History, node, result_of
 
 
+def lease(holder: str, *, namespace: str = "kube-system") -> coordination.Lease:
+    """Return a lease of 8 s."""
+    found = coordination.Lease()
+    found.metadata.name, found.metadata.namespace = "kube-scheduler", namespace
+    found.spec.holderIdentity = holder
+    found.spec.leaseDurationSeconds = 8
+    return found
+
+
+def renewal(renewed: int, *, holder: str = "a", acquired: int = -5, duration: int = 8) -> coordination.Lease:
+    """Return a lease that its holder has renewed, by its own clock."""
+    found = lease(holder)
+    found.spec.leaseDurationSeconds = duration
+    found.spec.acquireTime.seconds, found.spec.renewTime.seconds = acquired, renewed
+    return found
+
+
 class Leases(History):
     """A history in which time passes with writes of a node."""
 
@@ -22,14 +39,12 @@ class Leases(History):
         self.put(*(lease(holder, namespace=namespace) for holder in holders))
         return self
 
-
-def lease(holder: str, *, namespace: str = "kube-system") -> coordination.Lease:
-    """Return a lease of 8 s."""
-    found = coordination.Lease()
-    found.metadata.name, found.metadata.namespace = "kube-scheduler", namespace
-    found.spec.holderIdentity = holder
-    found.spec.leaseDurationSeconds = 8
-    return found
+    def renew(self, renewed: int, **labels: str) -> Leases:
+        """Write the lease of "a" with this renewTime."""
+        made = renewal(renewed)
+        made.metadata.labels.update(labels)
+        self.put(made)
+        return self
 
 
 @pytest.mark.parametrize(
@@ -37,12 +52,23 @@ def lease(holder: str, *, namespace: str = "kube-system") -> coordination.Lease:
     [
         (Leases().lease("a").wait(3).lease("b"), 1),
         (Leases().lease("a").wait(8).lease("b"), 0),
-        (Leases().lease("a").wait(8).lease("a").wait(2).lease("b"), 1),
+        (Leases().renew(0).wait(8).renew(8).wait(2).lease("b"), 1),
+        (Leases().renew(0).wait(8).renew(0, touched="true").lease("b"), 0),
+        (Leases().renew(0).wait(3).renew(0, touched="true").lease("b"), 1),
         (Leases().lease("a", "", "b"), 0),
         (History().put(lease("a")).delete(lease("a")).put(lease("b")), 0),
         (Leases().lease("a", "b", namespace="kube-node-lease"), 0),
     ],
-    ids=["too early", "run out", "after a renewal", "released", "deleted", "of a node"],
+    ids=[
+        "too early",
+        "run out",
+        "after a renewal",
+        "touched",
+        "touched, too early",
+        "released",
+        "deleted",
+        "of a node",
+    ],
 )
 def test_takeovers(history: History, violations: int) -> None:
     found = result_of(LeaderLeases, history)
@@ -53,14 +79,6 @@ def test_the_violation_names_both_holders() -> None:
     (found,) = result_of(LeaderLeases, Leases().lease("a").wait(3).lease("b")).violations
     assert found.message.startswith("b took the lease")
     assert "after a had renewed it for 8 s" in found.message
-
-
-def renewal(renewed: int, *, holder: str = "a", acquired: int = -5, duration: int = 8) -> coordination.Lease:
-    """Return a lease that its holder has renewed, by its own clock."""
-    found = lease(holder)
-    found.spec.leaseDurationSeconds = duration
-    found.spec.acquireTime.seconds, found.spec.renewTime.seconds = acquired, renewed
-    return found
 
 
 def renewals(first: coordination.Lease, seconds: int, second: coordination.Lease) -> History:

@@ -57,6 +57,7 @@ async def test_a_creation_that_was_applied_before_its_answer_was_lost_succeeds()
         """etcd after it came back: the key is there, with the bytes of the first attempt."""
 
         kv = SimpleNamespace(Txn=None)
+        revision = 5
 
         async def __call__(self, send: object, request: rpc.TxnRequest) -> tuple[rpc.TxnResponse, bool]:
             put = request.success[0].request_put

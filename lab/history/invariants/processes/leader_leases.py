@@ -20,10 +20,13 @@ TOLERANCE_SECONDS: Final = 1.0
 class LeaderLeases(Checker):
     """Compares the times of the writes: those in the lease are of different clocks.
 
+    A renewal changes the spec. Candidates do not see other writes (of labels, say): they compare the record.
+
     A leader that has not renewed its lease for the whole duration has stopped leading. A renewal that was
     sent in time may arrive late, and a clock may jump: only one that is late by the times of the writes and
     by its own renewTime shows a leader that went on.
-    Source: client-go 1.36, tools/leaderelection (RenewDeadline is less than LeaseDuration).
+    Source: client-go 1.36, tools/leaderelection (RenewDeadline is less than LeaseDuration), and its
+    resourcelock/leaselock.go (Get returns the spec only).
     """
 
     about = Invariant(
@@ -43,12 +46,14 @@ class LeaderLeases(Checker):
         """Check a write of a lease."""
         if revision.namespace == NAMESPACE:
             return
-        former = self._renewals.pop(revision.key, None)
+        former = self._renewals.get(revision.key)
         lease, before = revision.after(LEASE), revision.before(LEASE)
+        if lease is None or revision.is_state:
+            self._renewals.pop(revision.key, None)
+        elif before is None or before.spec != lease.spec:
+            self._renewals[revision.key] = revision
         if lease is None:
             return
-        if not revision.is_state:
-            self._renewals[revision.key] = revision
         holder = lease.spec.holderIdentity
         if not holder:
             return
