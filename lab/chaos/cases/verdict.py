@@ -49,6 +49,12 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "for the former one",
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/util/utils.go",
     ),
+    *_known(
+        "*=recreate*",
+        "devices-have-one-claim: the claim is no longer reserved while Pod",
+        "a controller whose cache has the former pod removes the reservation of the new one",
+        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
+    ),
 )
 """The accepted findings of all scenarios."""
 
