@@ -17,10 +17,11 @@ from tests.lab.invariants.histories import BEGIN, History
 FIRST, SECOND = "host_scheduler-0_101", "host_scheduler-1_102"
 
 
-def _lease(holder: str) -> coordination.Lease:
+def _lease(holder: str, renewed: int = 0) -> coordination.Lease:
     found = coordination.Lease()
     found.metadata.name, found.metadata.namespace = "kube-scheduler", "kube-system"
     found.spec.holderIdentity, found.spec.leaseDurationSeconds = holder, 4
+    found.spec.renewTime.seconds = renewed
     return found
 
 
@@ -50,7 +51,7 @@ def _problems(history: History, *answers: Answer) -> list[str]:
 
 
 def test_a_leader_writes_in_its_term() -> None:
-    history = History().put(_lease(FIRST), _lease(FIRST), _lease(SECOND))
+    history = History().put(_lease(FIRST), _lease(FIRST, 1), _lease(SECOND))
     times = [history.revisions[index].time - BEGIN for index in range(3)]
     assert _problems(history, _write("scheduler-0", 101, 2, times[1] + 4)) == []
     assert _problems(history, _write("scheduler-1", 102, 3, times[2])) == []
@@ -71,6 +72,16 @@ def test_a_leader_does_not_outlast_its_lease() -> None:
     written = history.revisions[0].time - BEGIN
     assert _problems(history, _write("scheduler-0", 101, 1, written + 8)) == [
         "scheduler-0 had not had the lease for 4.00 s when it sent its patch of Pod default/p"
+    ]
+
+
+def test_a_write_that_is_no_renewal_does_not_prolong_the_term() -> None:
+    touched = _lease(FIRST)
+    touched.metadata.labels["touched"] = "true"
+    history = History().put(_lease(FIRST), touched)
+    written = history.revisions[0].time - BEGIN
+    assert _problems(history, _write("scheduler-0", 101, 2, written + 5)) == [
+        "scheduler-0 had not had the lease for 1.00 s when it sent its patch of Pod default/p"
     ]
 
 

@@ -50,10 +50,11 @@ class LeaderWrites(Checker):
         """The keys of the leases that processes of a component have held."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
-        """Note a write of a leader's lease."""
-        if revision.namespace == NAMESPACE:
+        """Note a write of a leader's lease; one that leaves its spec, as of labels, prolongs no term."""
+        lease, before = revision.after(LEASE), revision.before(LEASE)
+        is_kept = lease is not None and before is not None and lease.spec == before.spec
+        if revision.namespace == NAMESPACE or is_kept:
             return
-        lease = revision.after(LEASE)
         found = self._leases.setdefault(revision.key, _Lease())
         found.numbers.append(revision.revision)
         found.writes.append(revision)
