@@ -71,7 +71,7 @@ def translate(error: grpc.aio.AioRpcError, revision: int = 0) -> StorageError:
 class Caller:
     """Makes calls and retries them while etcd is unavailable, for at most `OPERATION_SECONDS_MAX`.
 
-    `revision` is the one of the last answer: a value that is not newer was there before any later call.
+    `revision` is the newest one of an answer: a value that is not newer was there before any later call.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Caller:
                     raise translate(error, revision) from error
                 refused = _NO_LEADER in (error.details() or "")
             else:
-                self.revision = answer.header.revision
+                self.revision = max(self.revision, answer.header.revision)
                 return answer, uncertain
             uncertain = uncertain or not refused
             await self._sleep(_RETRY_PAUSE_SECONDS)

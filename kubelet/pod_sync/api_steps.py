@@ -41,9 +41,9 @@ def report(p: Pass) -> PodInstruction | None:
     if sync.last is not None:
         # Before it is written: the watch may be faster.
         sync.last = replace(sync.last, status=base.status if patch is None else status)
+    sync.unanswered = None if patch is None else status
     if patch is None:
         return None
-    sync.unanswered = status
     return instructions.PatchStatus(record.uid, key_of(record.pod), patch, status)
 
 
@@ -87,9 +87,11 @@ def _keep_times(status: core.PodStatus, base: core.PodStatus, former: core.PodSt
         status.startTime.CopyFrom(former.startTime)
     for row in status.conditions:
         known, before = (get_condition(each.conditions, row.type) for each in (base, former))
-        is_new = known is None or known.status != row.status
-        if is_new and before is not None and before.status == row.status:
-            row.lastTransitionTime.CopyFrom(before.lastTransitionTime)
+        if before is None or before.status != row.status:
+            continue
+        time = before.lastTransitionTime
+        if known is None or (known.status != row.status and known.lastTransitionTime.seconds <= time.seconds):
+            row.lastTransitionTime.CopyFrom(time)
 
 
 def _status_patch(base: core.Pod, status: core.PodStatus) -> Mapping[str, object] | None:

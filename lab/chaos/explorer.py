@@ -32,6 +32,7 @@ from nominee.lab.jobs.job import ExecutorError
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.replacing import Programs, words_of
+from nominee.lab.scenario.steps.processes.pause import Pause
 from nominee.machinery.runtime.clock import Clock, SystemClock
 
 API_SERVER = "apiserver"
@@ -310,6 +311,7 @@ class Explorer:
             absences=[each for each in scope.absences if may_lose or each is not Absence.AWAY],
             steps=changes(scenario),
             absent=absences(scenario),
+            pauses=frozenset(action.component for action in actions if isinstance(action, Pause)),
             lagging=servers[-1] if len(servers) > 1 else "",
             # A restart would take back the options of a step.
             served=[each for each in activity.calls if not is_among(each, {API_SERVER, "cloud", *restarted})],

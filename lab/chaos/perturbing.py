@@ -32,7 +32,7 @@ from nominee.lab.chaos.cases.perturbations import (
     View,
 )
 from nominee.lab.chaos.cases.tolerance import Relaxed
-from nominee.lab.chaos.crashing import Crash, crash_in_a_row
+from nominee.lab.chaos.crashing import Crashes, crash_in_a_row
 from nominee.lab.chaos.interfering import interfere, touch_all
 from nominee.lab.scenario.acting.base import Action as StepAction
 from nominee.lab.scenario.cluster import ScenarioCluster
@@ -101,7 +101,7 @@ class Perturbing:
         self._over = {str(each): anyio.Event() for each in [*_held(case), *_absences(case)]}
         self._before: Points = {}
         self._effective: set[str] = set()
-        """The perturbations by another client, and the partitions, that had an effect."""
+        """The perturbations by another client, the partitions, and the crash loops, that had an effect."""
         self._restarts: Mapping[str, int] = {}
 
     async def prepare(self) -> Sequence[StepAction]:
@@ -121,9 +121,17 @@ class Perturbing:
         for number, step in zip(found.numbers, found.scenario.steps, strict=True):
             due = [each for each in waiting if each.step <= number]
             waiting = [each for each in waiting if each.step > number]
-            steps += [_before_step(each, step) for each in due]
+            steps += [self._before_step(each, step, found.scenario) for each in due]
             steps += self._launch(number, step)
         return replace(found.scenario, steps=tuple(steps))
+
+    def _before_step(self, each: FromStep, step: Step, scenario: Scenario) -> Step:
+        """Return the step that sets a perturbation before another step."""
+        if not (isinstance(each, OfProcess) and each.absence is Absence.CRASH_LOOP):
+            return _before_step(each, step)
+        over = self._over[str(each)] if _is_awaited(each) else None
+        crashes = Crashes(component=each.component, has_supervisor=scenario.cluster.restart, over=over)
+        return Step(action=crashes, verb="kill", line=step.line, name=str(each))
 
     def _launch(self, number: int, step: Step) -> Iterator[Step]:
         """Yield a step, and after one that starts a process of the case, the steps that disturb this process.
@@ -145,7 +153,7 @@ class Perturbing:
             if isinstance(each, OfWatch | OfNetwork):
                 tasks.start_soon(self._end_hold, each)
             elif isinstance(each, OfProcess) and str(each) in self._over:
-                follow = self._crash_again if each.absence is Absence.CRASH_LOOP else self._end_absence
+                follow = self._crash if each.absence is Absence.CRASH_LOOP else self._end_absence
                 tasks.start_soon(follow, each)
             elif isinstance(each, AtFailpoint) and each.action in _WAITING:
                 tasks.start_soon(self._while_it_waits, each)
@@ -184,10 +192,11 @@ class Perturbing:
             await self._cluster.start(each.component, ComponentOptions())
         self._over[str(each)].set()
 
-    async def _crash_again(self, each: OfProcess) -> None:
-        """Kill a process that was killed at its step again and again."""
+    async def _crash(self, each: OfProcess) -> None:
+        """Kill a process again and again."""
         await self.begin_events[str(each)].wait()
-        await crash_in_a_row(self._cluster, each.component, CRASHES - 1)
+        if await crash_in_a_row(self._cluster, each.component, CRASHES) == CRASHES:
+            self._effective.add(str(each))
         self._over[str(each)].set()
 
     async def _inject(self, fault: InjectFault) -> None:
@@ -250,6 +259,9 @@ class Perturbing:
             elif isinstance(each, FromStep):
                 if not self.begin_events[str(each)].is_set():
                     return False
+                is_loop = isinstance(each, OfProcess) and each.absence is Absence.CRASH_LOOP
+                if is_loop and str(each) not in self._effective:
+                    return False
             elif isinstance(each, AtFailpoint) and each.action is Action.CRASH:
                 if not is_restarted:
                     return False
@@ -297,10 +309,6 @@ def _before_step(each: FromStep, step: Step) -> Step:
         case OfClock():
             shift = ShiftClock(component=each.component, offset_seconds=each.offset_seconds)
             return Step(action=shift, verb="clock", line=step.line, name=str(each))
-        case OfProcess(absence=Absence.CRASH_LOOP):
-            waits = _is_awaited(each)
-            crash = Crash(component=each.component, times=CRASHES if waits else 1, waits=waits)
-            return Step(action=crash, verb="kill", line=step.line, name=str(each))
         case OfProcess(absence=Absence.AWAY) if not _is_awaited(each):
             return Step(action=Kill(component=each.component), verb="kill", line=step.line, name=str(each))
         case OfProcess():
@@ -322,7 +330,8 @@ def _absences(case: Case) -> list[OfProcess]:
     return [
         each
         for each in case.perturbations
-        if isinstance(each, OfProcess) and each.absence is not Absence.RESTART and not _is_awaited(each)
+        if isinstance(each, OfProcess)
+        and (each.absence is Absence.CRASH_LOOP or (each.absence is Absence.AWAY and not _is_awaited(each)))
     ]
 
 

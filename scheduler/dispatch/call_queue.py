@@ -171,7 +171,7 @@ class CallQueue:
         for outcome in outcomes:
             trigger = outcome.result
             calls = self._by_uid[outcome.call.uid]
-            if trigger is Trigger.UNREACHABLE:
+            if trigger is Trigger.UNREACHABLE and not self._is_bound(outcome.call):
                 self._uncertain.add(outcome.call.uid)
             elif trigger is Trigger.WRITTEN and outcome.call.node_name is not None:
                 self._uncertain.discard(outcome.call.uid)
@@ -185,6 +185,10 @@ class CallQueue:
     def bound(self, uid: str) -> None:
         """Take the binding of a pod: no later call writes its nomination."""
         self._uncertain.discard(uid)
+
+    def _is_bound(self, call: PodStatusPatch) -> bool:
+        shown = self._cached(call.key)
+        return shown is not None and shown.metadata.uid == call.uid and bool(shown.spec.nodeName)
 
     def forget(self, uid: str) -> list[Consequence]:
         """Take the deletion of a pod; return the consequences."""

@@ -155,22 +155,6 @@ def test_what_fails_is_done_again_after_a_second(failing: type[PodInstruction]) 
     assert conditions(here)["Ready"] == "True"
 
 
-@pytest.mark.parametrize("cpu", ["1", "5"])
-def test_a_status_whose_write_failed_keeps_its_times(cpu: str) -> None:
-    """The failed write may have been carried out: the next one must not say another time."""
-    pod = new_pod("a", container("main", cpu=cpu))
-    here, at_once = node(), node(pod)
-    here.failing = (instructions.PatchStatus,)
-    show(here, pod)
-    here.pass_time(2.0)
-    here.work()
-    here.failing = ()
-    here.pass_time(2.0)
-    here.work()
-    assert here.api["a"].status == at_once.api["a"].status
-    assert here.node.pods[uid("a")].sync.unanswered is None
-
-
 def test_a_result_without_an_instruction_is_an_error() -> None:
     here = node(new_pod("a"))
     with pytest.raises(UnexpectedResultError, match="pod default/a: no instruction for PodDeleted"):

@@ -10,6 +10,7 @@ The identifier of a case is the list of its perturbations, joined by `+`:
     controllers:clock=ahead@2                   the clock jumps at step 2
     kubelet-0:process=restart@2                 is killed, and started again, before step 2
     kubelet-0:process=away@2                    is killed before step 2, and started again 65 s later
+    kubelet-0:process=crash-loop@2              is killed again and again, from step 2 on
     kubelet-0:apiserver-1=travel@2              restarts, and is served by a server that has not seen step 2
 """
 
@@ -135,7 +136,7 @@ def _perturbation(text: str) -> Perturbation:
             f"{text!r}: expected COMPONENT:FAILPOINT=ACTION[@HIT], COMPONENT:KIND=VIEW[@STEP], "
             "COMPONENT:SERVER.METHOD[.KIND]=FAULT[@NUMBER], COMPONENT:SERVER=cut[@STEP], "
             "COMPONENT:clock=ahead|behind[@STEP], "
-            "COMPONENT:process=restart|away[@STEP] or COMPONENT:APISERVER=travel|switch[@STEP]"
+            "COMPONENT:process=restart|away|crash-loop[@STEP] or COMPONENT:APISERVER=travel|switch[@STEP]"
         )
     component, subject, kind, at = match["component"], match["subject"], match["kind"], int(match["at"] or 1)
     if kind in _ACTIONS:

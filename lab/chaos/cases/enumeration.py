@@ -29,6 +29,7 @@ from nominee.lab.chaos.cases.perturbations import (
     ToServer,
     View,
 )
+from nominee.lab.chaos.cases.tolerance import is_among
 
 PAIRS_MAX = 10_000
 _API_SERVER = "apiserver"
@@ -82,6 +83,8 @@ class Scope:
     """Failpoints, with their process, that the scenario arms itself."""
     absent: frozenset[tuple[str, int]] = field(default_factory=frozenset)
     """Components that the scenario has stopped, with the steps while they are down."""
+    pauses: frozenset[str] = frozenset()
+    """Components that the scenario pauses."""
 
     def includes(self, perturbation: Perturbation) -> bool:
         """Return whether a pattern covers a perturbation."""
@@ -231,8 +234,14 @@ def _of_processes(activity: Activity, scope: Scope) -> Iterator[Perturbation]:
         for absence in scope.absences:
             for step in reversed(scope.steps):
                 for process in activity.calls:
-                    if step in _steps(process, activity, scope)[1:]:
+                    is_due = step in _steps(process, activity, scope)[1:]
+                    if is_due and _is_possible_for(process, absence, scope):
                         yield OfProcess(process, absence, step)
+
+
+def _is_possible_for(process: str, absence: Absence, scope: Scope) -> bool:
+    """Return whether an absence is possible: a step cannot pause a process that waits to be started again."""
+    return absence is not Absence.CRASH_LOOP or not is_among(process, scope.pauses)
 
 
 def _steps(process: str, activity: Activity, scope: Scope) -> list[int]:
@@ -319,7 +328,11 @@ def neighbours(each: Perturbation, activity: Activity, scope: Scope) -> Iterator
             found += [replace(each, view=view) for view in scope.views if _is_possible(view, each.kind)]
         case OfProcess():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
-            found += [replace(each, absence=absence) for absence in scope.absences]
+            found += [
+                replace(each, absence=absence)
+                for absence in scope.absences
+                if _is_possible_for(each.component, absence, scope)
+            ]
         case OfNetwork() | OfClock():
             found += [replace(each, step=step) for step in _near(each.step, scope.steps)]
         case ToServer():

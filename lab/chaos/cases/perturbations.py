@@ -385,7 +385,7 @@ class OfProcess:
             case Absence.AWAY:
                 then = f"started again {AWAY_SECONDS:g} s later"
             case Absence.CRASH_LOOP:
-                then = f"again as soon as it is ready, {CRASHES} times in all"
+                then = f"killed again each time it is ready, {CRASHES} times in all"
         return f"{self.component} is killed before step {self.step}, and {then}"
 
     def __str__(self) -> str:

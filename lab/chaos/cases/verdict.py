@@ -26,19 +26,20 @@ def _known(kinds: str, observation: str, reason: str, link: str) -> list[Accepte
     ]
 
 
+_WRITES_LATE: Final = ("away", "conflict", "crash", "cut", "hang", "lose-re", "pause", "restart", "slow")
 KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     *_known(
-        "*=away* *=conflict* *=crash* *=cut* *=hang* *=lose-re* *=pause* *=restart* *=slow*",
-        "conditions-keep-their-times: the condition * became *, and its lastTransitionTime",
-        "times have whole seconds: two transitions in one second have one time, also if the write of the "
-        "second one fails, and is made again later with its time",
+        " ".join(f"{process}:*={kind}*" for process in ("kubelet-*", "apiserver*") for kind in _WRITES_LATE),
+        "conditions-keep-their-times: the condition *Ready* became *, and its lastTransitionTime",
+        "times have whole seconds: two transitions in one second have one time, also if a kubelet's write of "
+        "the second one fails, and is made again later with its time",
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
     ),
     *_known(
-        "apiserver:process=* apiserver:*=crash* autoscaler:apiserver=cut* "
-        "autoscaler:apiserver.Update.nodes=lose-re*",
+        "apiserver*:process=* apiserver*:*=crash* autoscaler:apiserver*=cut* "
+        "autoscaler:apiserver*.Update.nodes=lose-re*",
         "has the taint ToBeDeletedByClusterAutoscaler, and is not being deleted",
-        "a taint whose write is reported as failed, or whose removal fails, stays for minutes",
+        "a taint whose write, or whose removal, is reported as failed stays until it is five minutes old",
         "https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.0/cluster-autoscaler/core/"
         "scaledown/actuation/actuator.go",
     ),

@@ -45,8 +45,11 @@ def expectations_of(scenario: Scenario) -> Expectations:
 def _changes_labels(patch: Json) -> bool:
     """Return whether a patch, an object or a list of operations, is about labels."""
     if isinstance(patch, list):
-        return any(each["path"].startswith("/metadata/labels") for each in patch)
-    return "labels" in patch.get("metadata", {})
+        operations = [each for each in patch if isinstance(each, dict)]
+        paths = [str(each.get(name, "")) for each in operations for name in ("path", "from")]
+        return any(path == "/metadata" or path.startswith("/metadata/labels") for path in paths)
+    metadata = patch.get("metadata") if isinstance(patch, dict) else None
+    return isinstance(metadata, dict) and "labels" in metadata
 
 
 def _conditions(scenario: Scenario) -> Iterator[Condition]:

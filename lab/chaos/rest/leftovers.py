@@ -58,7 +58,8 @@ _HISTORIES: Final = (
     "nominee.scheduler.queue.unschedulable.UnschedulablePods._by_rejector.",
 )
 """Places where a process has more the longer it runs: histories, back-offs, pools, results of questions (the
-plugins that rejected a waiting pod in its last attempt may not be those that would reject it now); and those
+plugins that rejected a waiting pod in its last attempt, and what they computed, may not be those of the first
+attempt of a new process), marks of writes whose answers were lost of pods that wait; and those
 whose entries are removed when they are next looked at, or by the leader alone."""
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import CUT_SECONDS, HOLD_SECONDS, JUMP_SECONDS
+from nominee.lab.chaos.cases.perturbations import CRASHES, CUT_SECONDS, HOLD_SECONDS, JUMP_SECONDS
 from nominee.lab.chaos.cases.tolerance import Relaxed
+from nominee.lab.chaos.crashing import Crashes
 from nominee.lab.chaos.perturbing import RECONNECT_SECONDS, Perturbing, calm, first_start
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import ClusterOptions, ComponentOptions
@@ -21,11 +23,14 @@ from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
 from nominee.lab.scenario.steps.faults.fault import InjectFault
 from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.lab.scenario.steps.processes.start import Start
-from nominee.localcluster.cluster import FaultState, ProcessState
+from nominee.localcluster.cluster import ClusterError, FaultState, ProcessState
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.runtime.faults.call_faults import RuleState
 from nominee.machinery.runtime.faults.failpoint_registry import PointState
 from tests.support.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from nominee.lab.scenario.acting.stage import Stage
 
 
 @dataclass
@@ -189,3 +194,59 @@ async def test_everything_is_undone_at_the_end() -> None:
         ("kubelet-0", "off", "*", "*", "*"),
         ("scheduler", "+0"),
     ]
+
+
+@dataclass
+class SupervisedCluster(NotedCluster):
+    """Has one process, which is ready again when it is looked at after its death."""
+
+    process: ProcessState = field(
+        default_factory=lambda: ProcessState(name="scheduler", component="scheduler", state="ready")
+    )
+    kills: int = 0
+    is_dead: bool = False
+
+    async def processes(self) -> Sequence[ProcessState]:
+        if self.is_dead:
+            self.process = replace(self.process, restarts=self.process.restarts + 1)
+            self.is_dead = False
+        return [self.process]
+
+    async def crash(self, component: str) -> None:
+        assert not self.is_dead, f"{component} is killed twice"
+        self.is_dead = True
+        self.kills += 1
+
+
+@pytest.mark.parametrize(("state", "kills"), [("ready", CRASHES), ("down", 0)])
+async def test_a_crash_loop_kills_the_process_five_times(state: str, kills: int) -> None:
+    cluster = SupervisedCluster()
+    cluster.process = replace(cluster.process, state=state)
+    subject = perturbing("scheduler:process=crash-loop", cluster)
+    await subject.prepare()
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            subject.start(tasks)
+            subject.begin_events["scheduler:process=crash-loop"].set()
+            await subject.finish()
+            tasks.cancel_scope.cancel()
+    assert cluster.kills == kills
+    assert await subject.reached({}) is (kills == CRASHES)
+
+
+@pytest.mark.parametrize(
+    ("has_supervisor", "state", "problem"),
+    [
+        (False, "ready", "scheduler is not started again in a cluster with `restart: never`"),
+        (True, "down", "scheduler is no process that runs"),
+    ],
+)
+async def test_a_process_that_cannot_be_killed_again_and_again_is_an_error(
+    has_supervisor: bool, state: str, problem: str
+) -> None:
+    cluster = SupervisedCluster()
+    cluster.process = replace(cluster.process, state=state)
+    begin = Crashes(component="scheduler", has_supervisor=has_supervisor, over=None)
+    with pytest.raises(ClusterError) as raised:
+        await begin.perform(cast("Stage", SimpleNamespace(cluster=cluster)))
+    assert str(raised.value) == problem

@@ -80,14 +80,6 @@ def test_a_clock_that_was_ahead_may_have_given_the_time_of_this_write() -> None:
     assert _problems(History().put(*writes)) == []
 
 
-def test_a_container_that_ended_in_the_second_of_the_former_transition_may_be_reported_late() -> None:
-    ended = _pod(("Ready", "False", 0))
-    ended.status.containerStatuses.add(name="c").state.terminated.finishedAt.seconds = int(BEGIN)
-    assert _problems(History().put(*[_pod(("Ready", "True", 0))] * 9, ended)) == []
-    ended.status.containerStatuses[0].state.terminated.finishedAt.seconds = int(BEGIN) + 8
-    assert len(_problems(History().put(*[_pod(("Ready", "True", 0))] * 9, ended))) == 1
-
-
 def test_another_reason_is_a_transition_of_a_replica_failure_only() -> None:
     failures = [_replica_set("ReplicaFailure", reason, 3 * number) for number, reason in enumerate("ab")]
     assert _problems(History().put(*failures)) == []

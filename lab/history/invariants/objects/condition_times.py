@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from google.protobuf.message import Message
@@ -22,8 +22,8 @@ _OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress", "Disru
 """Conditions whose age a kubelet forgets when it restarts (design/016), or a preemptor does not know yet."""
 _ANOTHER_BEFORE: Final = frozenset({"FailedUpdateScale"})
 """Reasons of conditions that had another status before in the same sync (HPA, reconcileAutoscaler)."""
-RESOLUTION_SECONDS: Final = 3.5
-"""Times have whole seconds, and a frozen process writes seconds later: two transitions may have one time."""
+RESOLUTION_SECONDS: Final = 2.0
+"""Times have whole seconds: two transitions may have one time."""
 
 
 def _has_conditions(kind: AnyKind) -> bool:
@@ -91,27 +91,14 @@ class ConditionTimes(Checker):
             if old is None or old.status != each.status:
                 changed[each.type] = revision.time
             is_own = "/" not in each.type  # others, as those of readiness gates, are written by users
-            if (
-                old is not None
-                and is_own
-                and (problem := _transition(old, each, age, [revision.time, *_ends(revision.object)]))
-            ):
+            if old is not None and is_own and (problem := _transition(old, each, age, revision.time)):
                 yield self.violation(f"the condition {each.type} {problem}", revision)
 
 
-def _ends(obj: Message | None) -> Iterator[float]:
-    """Yield when the containers of a pod ended."""
-    if isinstance(obj, core.Pod):
-        for each in obj.status.containerStatuses:
-            if each.state.HasField("terminated"):
-                yield each.state.terminated.finishedAt.seconds
-
-
-def _transition(old: core.PodCondition, new: core.PodCondition, age: float, moments: Iterable[float]) -> str:
+def _transition(old: core.PodCondition, new: core.PodCondition, age: float, written: float) -> str:
     """Return how the time of a condition contradicts its status, or "".
 
     `age` is that of its former status, which a clock that is ahead may have given the time of this write.
-    `moments`: of the write, and of what it reports, which a kubelet whose writes fail reports later.
     """
     if not (old.HasField(_TIME) and new.HasField(_TIME)):
         return ""
@@ -121,7 +108,7 @@ def _transition(old: core.PodCondition, new: core.PodCondition, age: float, mome
         if is_kept or is_another or new.type in _OF_MEMORY or new.reason in _ANOTHER_BEFORE:
             return ""
         return f"is still {new.status}, and its lastTransitionTime changed"
-    is_now = any(abs(each - new.lastTransitionTime.seconds) <= RESOLUTION_SECONDS for each in moments)
+    is_now = abs(written - new.lastTransitionTime.seconds) <= RESOLUTION_SECONDS
     if is_kept and age > RESOLUTION_SECONDS and not is_now:
         return f"became {new.status}, and its lastTransitionTime is that of its former status"
     return ""

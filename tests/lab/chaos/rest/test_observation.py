@@ -153,6 +153,10 @@ spec:
         ("{metadata: {annotations: {rack: a}}}", False),
         ("[{op: add, path: /metadata/labels/rack, value: a}], type: json", True),
         ("[{op: replace, path: /spec/taints, value: []}], type: json", False),
+        ("[{op: replace, path: /metadata, value: {labels: {rack: a}}}], type: json", True),
+        ("[{op: move, from: /metadata/labels/rack, path: /metadata/annotations/rack}], type: json", True),
+        ("[{op: add}, a], type: json", False),
+        ("{metadata: null}", False),
     ],
 )
 def test_a_scenario_that_changes_labels_of_nodes(patch: str, expected: bool) -> None:
