@@ -50,11 +50,17 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "for the former one",
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/util/utils.go",
     ),
-    *_known(
-        "*=recreate*",
-        "devices-have-one-claim: the claim is no longer reserved while Pod",
-        "a controller whose cache has the former pod removes the reservation of the new one",
-        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
+    *(
+        AcceptedFinding(
+            case="*=recreate*",
+            observation=observation,
+            reason="a controller whose cache has the former pod removes the reservation of the new one",
+            link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
+        )
+        for observation in (
+            "devices-have-one-claim: the claim is no longer reserved while Pod",
+            "bindings-are-sound: the pod was bound to node *, and its claim * is not reserved for it",
+        )
     ),
 )
 """The accepted findings of all scenarios."""
