@@ -36,6 +36,12 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
     ),
     *_known(
+        " ".join(f"{process}:*={kind}*" for process in ("scheduler*", "apiserver*") for kind in _WRITES_LATE),
+        "conditions-keep-their-times: the condition PodScheduled is still *, and its lastTransitionTime",
+        "a scheduler whose cache does not have its last write yet takes the condition for new",
+        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
+    ),
+    *_known(
         "apiserver*:process=* apiserver*:*=crash* autoscaler:apiserver*=cut* "
         "autoscaler:apiserver*.Update.nodes=lose-re*",
         "has the taint ToBeDeletedByClusterAutoscaler, and is not being deleted",

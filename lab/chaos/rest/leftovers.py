@@ -29,6 +29,7 @@ _HISTORIES: Final = (
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",
     "nominee.autoscaler.planning.scale_down.cooldowns.",
     "nominee.autoscaler.planning.scale_down.planner.ScaleDownPlanner.utilization.",
+    "nominee.autoscaler.planning.scale_up.plan.ScaleUpPlan.remaining.",
     "nominee.autoscaler.result.",
     "nominee.controllers.daemon_sets.",
     "nominee.controllers.garbage.pod_gc.Quarantine.",
