@@ -40,8 +40,8 @@ SCHEDULER: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.scheduler.dispatch.call_queue:CallQueue.finish",
-                    "if trigger is Trigger.UNREACHABLE:",
-                    "if trigger is Trigger.UNREACHABLE and calls.is_awaited:",
+                    "if trigger is Trigger.UNREACHABLE and not",
+                    "if trigger is Trigger.UNREACHABLE and calls.is_awaited and not",
                 ),
             ),
         ),
