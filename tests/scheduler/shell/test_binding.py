@@ -11,6 +11,7 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Version
 from nominee.machinery.runtime import failpoints
+from nominee.scheduler.dispatch.call_queue import CallQueue
 from nominee.scheduler.framework.interface import (
     Code,
     NominatingInfo,
@@ -278,6 +279,15 @@ async def test_a_binding_whose_answer_was_lost_is_a_binding() -> None:
         await api.until(lambda: ("Scheduled", "p", "Successfully assigned default/p to n1") in api.events)
         assert parts.queue.counts()["backoff"] == 0
     assert api.writes("p") == [BOUND]
+
+
+async def test_the_queue_of_calls_learns_that_a_pod_is_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[str] = []
+    monkeypatch.setattr(CallQueue, "bound", lambda _, uid: bound.append(uid))
+    api = api_with()
+    async with running(api):
+        await api.until(lambda: bool(bound))
+    assert bound == ["uid-p"]
 
 
 async def test_what_fails_after_the_binding_does_not_undo_it() -> None:
