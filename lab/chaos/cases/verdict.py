@@ -56,6 +56,12 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "for the former one",
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/util/utils.go",
     ),
+    *_known(
+        "apiserver*:*=remove* apiserver*:*=recreate* scheduler*:*=remove* scheduler*:*=recreate*",
+        "is allocated, and reserved for no pod",
+        "Unreserve takes the reservation of a pod that is gone back, and leaves the allocation",
+        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
+    ),
     *(
         AcceptedFinding(
             case="*=recreate*",
