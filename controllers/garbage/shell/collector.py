@@ -6,7 +6,7 @@ server serves only with a feature gate are not among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from google.protobuf.message import Message
@@ -49,6 +49,10 @@ COLLECTED: Final[tuple[Kind[Message], ...]] = tuple(
     kind for kind in kinds.KINDS if not (kind.gate or kind.read_only or kind in _LEFT_ALONE)
 )
 """The kinds whose objects are collected, and whose finalizers of the propagation policies are removed."""
+
+
+UNSEEN_SECONDS: Final = 1.0
+"""Until an object is looked at again whose owner lives and is in no informer yet."""
 
 
 class ObjectReference(NamedTuple):
@@ -162,6 +166,12 @@ class GarbageCollector(Worker[ObjectReference]):
     # --- reconciliation ---
 
     async def reconcile(self, key: ObjectReference) -> float | None:
+        """Reconcile an object.
+
+        One whose owner no informer has shown yet is looked at again: an owner that is created and deleted
+        while its watch is broken is never shown. Source: garbagecollector 1.36, isObserved
+        (kubernetes/kubernetes#56121).
+        """
         cached = self._informers[key.kind].get(key.name, key.namespace)
         obj = await self._get(key)
         if obj is None or (cached is not None and cached.metadata.uid != obj.metadata.uid):
@@ -184,7 +194,16 @@ class GarbageCollector(Worker[ObjectReference]):
                 for dependent in dependents:
                     await drop_references(self.client, dependent, [obj.metadata.uid])
                 await self._drop_finalizer(obj, ORPHAN)
-        return None
+        return UNSEEN_SECONDS if self._has_unseen_owner(obj, states) else None
+
+    def _has_unseen_owner(self, obj: Object, states: Mapping[str, Owner]) -> bool:
+        """Return whether an owner lives for the API server, and is in no informer that would show its end."""
+        return any(
+            states[reference.uid] is not Owner.ABSENT
+            and kinds.by_kind(reference.apiVersion, reference.kind) in self._informers
+            and self._cached_state(reference, obj.metadata.namespace) is Owner.ABSENT
+            for reference in obj.metadata.ownerReferences
+        )
 
     def _queue_all(self, objects: Iterable[Object]) -> None:
         for obj in objects:
