@@ -155,23 +155,17 @@ def test_a_clearing_is_written_after_a_nomination_whose_response_was_lost(stage:
     assert "nominatedNodeName" not in stage.patch(stage.take())
 
 
-def test_a_lost_response_does_not_count_for_a_pod_that_is_bound_already(stage: Stage) -> None:
+@pytest.mark.parametrize("is_bound_before", [False, True])
+def test_a_lost_response_does_not_count_once_the_pod_is_bound(stage: Stage, is_bound_before: bool) -> None:
     stage.fails("1", "n1")
     first = stage.take()
-    bound = shown(revision=2)
-    bound.spec.nodeName = "n1"
-    stage.show(bound)
+    if is_bound_before:
+        bound = shown(revision=2)
+        bound.spec.nodeName = "n1"
+        stage.show(bound)
     stage.calls.finish([Outcome(first, Trigger.UNREACHABLE)])
-    stage.calls.finish([Outcome(stage.take(), Trigger.FAILED)])
-    stage.fails("2", "")
-    assert "nominatedNodeName" not in stage.patch(stage.take())
-
-
-def test_a_lost_response_does_not_count_once_the_pod_is_bound(stage: Stage) -> None:
-    stage.fails("1", "n1")
-    first = stage.take()
-    stage.calls.finish([Outcome(first, Trigger.UNREACHABLE)])
-    stage.calls.bound("uid-p")
+    if not is_bound_before:
+        stage.calls.bound("uid-p")
     stage.calls.finish([Outcome(stage.take(), Trigger.FAILED)])
     stage.fails("2", "")
     assert "nominatedNodeName" not in stage.patch(stage.take())

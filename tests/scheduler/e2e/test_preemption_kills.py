@@ -79,7 +79,7 @@ async def test_the_scheduler_dies_while_it_preempts(cluster: Cluster, deaths: Se
             # A life may also end its work before its step comes; then it is killed.
             await eventually(lambda: _is_over(cluster, client), bool)
             cluster.kill("scheduler")
-            await _no_eviction_under_way(client)
+            await _no_eviction_under_way(cluster, client)
             for each in await pods(client):
                 if each.spec.nodeName:
                     assert bound.setdefault(each.metadata.uid, each.spec.nodeName) == each.spec.nodeName
@@ -99,15 +99,17 @@ async def _pending(client: Client) -> int:
     return sum(not each.spec.nodeName for each in found)
 
 
-async def _no_eviction_under_way(client: Client) -> None:
+async def _no_eviction_under_way(cluster: Cluster, client: Client) -> None:
     """Wait until no pod is being deleted, as a call of the killed scheduler may still be carried out.
 
     A victim that another client deletes while the next scheduler preempts it does not wake the preemptor
     (kubernetes/kubernetes#141694).
     """
-    for _ in range(2):
-        await eventually(lambda: _deletions(client), lambda count: count == 0)
-        await anyio.sleep(0.3)
+    idle = 'apiserver_current_inflight_requests{request_kind="mutating"} 0.0'
+    await eventually(
+        lambda: cluster.ask("apiserver", "/metrics").text, lambda text: idle in text.splitlines()
+    )
+    await eventually(lambda: _deletions(client), lambda count: count == 0)
 
 
 async def _deletions(client: Client) -> int:
