@@ -1,4 +1,4 @@
-"""The time of the last change of a component's leader."""
+"""Leases of leader election: renewals, and the time of the last change of a component's leader."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from nominee.machinery.api.kinds import LEASE
 
 LEADER_SECONDS: Final = 60.0
 """How long after a new leader the writes of the former one may arrive."""
+
+
+def leaves_spec(revision: Revision) -> bool:
+    """Return whether a write of a lease is no renewal, as one of labels: candidates compare the spec."""
+    before, lease = revision.before(LEASE), revision.after(LEASE)
+    return before is not None and lease is not None and before.spec == lease.spec
 
 
 class Leaders:

@@ -7,6 +7,7 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.leaders import leaves_spec
 from nominee.lab.history.invariants.checking.node_leases import NAMESPACE
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import LEASE
@@ -54,7 +55,7 @@ class LeaderLeases(Checker):
         lease, before = revision.after(LEASE), revision.before(LEASE)
         if lease is None or revision.is_state:
             self._renewals.pop(revision.key, None)
-        elif before is None or before.spec != lease.spec:
+        elif not leaves_spec(revision):
             self._renewals[revision.key] = revision
         if lease is None:
             return

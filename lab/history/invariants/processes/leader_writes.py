@@ -10,6 +10,7 @@ from typing import Final
 from nominee.lab.history.invariants.checking.answers import Answer, Method
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.leaders import leaves_spec
 from nominee.lab.history.invariants.checking.node_leases import NAMESPACE
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import EVENT, LEASE
@@ -51,10 +52,9 @@ class LeaderWrites(Checker):
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a write of a leader's lease; one that leaves its spec, as of labels, prolongs no term."""
-        lease, before = revision.after(LEASE), revision.before(LEASE)
-        is_kept = lease is not None and before is not None and lease.spec == before.spec
-        if revision.namespace == NAMESPACE or is_kept:
+        if revision.namespace == NAMESPACE or leaves_spec(revision):
             return
+        lease = revision.after(LEASE)
         found = self._leases.setdefault(revision.key, _Lease())
         found.numbers.append(revision.revision)
         found.writes.append(revision)
