@@ -21,9 +21,9 @@ from nominee.lab.chaos.outcomes.facts import Facts, ends_of, facts_of
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
+from nominee.lab.chaos.rest.scheduling import SCHEDULER
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
-from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.lab.chaos.restarting import changed_by_restart
 from nominee.lab.chaos.tracing import trace
 from nominee.lab.history.revision import Revision
@@ -339,7 +339,7 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
         unschedulable,
         cluster.clock.now(),
         on_the_way=on_the_way,
-        collected=any(each.component == CONTROLLERS and each.state == ChildState.READY for each in processes),
+        scheduled=any(each.component == SCHEDULER and each.state == ChildState.READY for each in processes),
     )
 
 

@@ -59,7 +59,7 @@ def unrest(
     now: float,
     *,
     on_the_way: Container[str] = (),
-    collected: bool = True,
+    scheduled: bool = True,
 ) -> list[str]:
     """Return for each pod that must still change the reason; `now` is in seconds since the epoch.
 
@@ -67,15 +67,16 @@ def unrest(
     condition, or by its queue: `unschedulable` has names as `default/p`), and one with scheduling gates. A
     pod on a node that is not ready, or that terminates within its grace period, may stay as it is; so may one
     whose containers are ready and that waits for a readiness gate, and one that has a node for the scheduler
-    (`on_the_way`) and waits for its volumes, its devices or a plugin. A pod whose node does not exist must
-    still be removed if a garbage collector runs (`collected`).
+    (`on_the_way`) and waits for its volumes, its devices or a plugin. A pod whose node does not exist waits
+    for the pod garbage collector, which takes its time (lab/chaos/rest/pods.py), and a pod without a node
+    for a scheduler, which may not run (not `scheduled`).
     """
     ready = {node.metadata.name: condition_is(node.status.conditions, "Ready") for node in nodes}
     found = []
     for pod in pods:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         waits = name in unschedulable or (name in on_the_way and _needs_preparation(pod))
-        reason = "" if waits else _unrest(pod, ready, now, collected)
+        reason = "" if waits else _unrest(pod, ready, now, scheduled)
         if reason:
             found.append(f"pod {name} {reason}")
     return found
@@ -92,19 +93,19 @@ def _needs_preparation(pod: core.Pod) -> bool:
     )
 
 
-def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float, collected: bool) -> str:
+def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float, scheduled: bool) -> str:
     node = pod.spec.nodeName
-    acts = not node or ready.get(node, collected)  # the API server deletes a pod without a node itself
+    acts = not node or ready.get(node, False)  # the API server deletes a pod without a node itself
     if pod.metadata.HasField("deletionTimestamp"):
         ends = from_time(pod.metadata.deletionTimestamp)
         return "is terminating beyond its grace period" if now >= ends and acts else ""
     if pod.status.phase in _ENDED:
         return ""
     if not node:
-        if pod.spec.schedulingGates:
+        if pod.spec.schedulingGates or not scheduled:
             return ""
-        scheduled = get_condition(pod.status.conditions, "PodScheduled")
-        return "has not been scheduled, and has no condition PodScheduled" if scheduled is None else ""
+        is_tried = get_condition(pod.status.conditions, "PodScheduled") is not None
+        return "" if is_tried else "has not been scheduled, and has no condition PodScheduled"
     if not acts:
         return ""
     # Users write the conditions of readiness gates: a pod may wait for them for ever.

@@ -50,6 +50,7 @@ _HISTORIES: Final = (
     "nominee.scheduler.framework.cluster.change_log.",
     "nominee.scheduler.framework.cluster.columns.",
     "nominee.scheduler.framework.cycle_state.",
+    "nominee.scheduler.framework.nominations.nominator.",
     "nominee.scheduler.framework.runtime.",
     "nominee.scheduler.framework.types.",
     "nominee.scheduler.plugins.dynamic_resources.",
@@ -58,10 +59,11 @@ _HISTORIES: Final = (
     "nominee.scheduler.queue.scheduling_queue.PrioritySchedulingQueue.incoming.",
     "nominee.scheduler.queue.unschedulable.UnschedulablePods._by_rejector.",
 )
-"""Places where a process has more the longer it runs: histories, back-offs, pools, results of questions (the
-plugins that rejected a waiting pod in its last attempt, and what they computed, may not be those of the first
-attempt of a new process), marks of writes whose answers were lost of pods that wait; and those
-whose entries are removed when they are next looked at, or by the leader alone."""
+"""Places where a process has more the longer it runs: histories, back-offs, pools, results of questions
+(the plugins that rejected a waiting pod in its last attempt, and what they computed, may not be those of
+the first attempt of a new process), marks of writes whose answers were lost of pods that wait, nominations
+of gated pods, which a new process respects only when they come to the active queue; and those whose entries
+are removed when they are next looked at, or by the leader alone."""
 
 
 def of_gone(processes: Mapping[str, Holdings]) -> Iterator[Finding]:

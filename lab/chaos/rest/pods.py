@@ -45,7 +45,8 @@ def orphans(state: State) -> Iterator[Finding]:
     if CONTROLLERS not in state.running:
         return
     for pod in state.of(kinds.POD):
-        if pod.spec.nodeName and pod.spec.nodeName not in state.node_names and not is_terminating(pod):
+        is_held = is_terminating(pod) and pod.metadata.finalizers
+        if pod.spec.nodeName and pod.spec.nodeName not in state.node_names and not is_held:
             yield Finding(name_of(pod), f"is bound to {pod.spec.nodeName}, which does not exist")
 
 

@@ -72,6 +72,8 @@ def pod(*conditions: str, on: str = "", deleted: float | None = None, phase: str
         (pod("Ready=True", on="n1", deleted=NOW + 5), ""),
         (pod("Ready=True", on="n1", deleted=NOW - 5), "is terminating beyond its grace period"),
         (pod(on="silent", deleted=NOW - 5), ""),
+        (pod(on="gone"), ""),
+        (pod(on="gone", deleted=NOW - 5), ""),
         (pod(deleted=NOW - 5), "is terminating beyond its grace period"),
     ],
 )
@@ -80,10 +82,10 @@ def test_unrest(found: core.Pod, expected: str) -> None:
     assert unrest([found], nodes, (), NOW) == ([f"pod default/p {expected}"] if expected else [])
 
 
-@pytest.mark.parametrize("left", [pod(on="gone"), pod("Ready=True", on="gone", deleted=NOW - 5)])
-def test_a_pod_on_a_node_that_does_not_exist_is_the_garbage_collector_s(left: core.Pod) -> None:
-    assert unrest([left], [node()], (), NOW)
-    assert unrest([left], [node()], (), NOW, collected=False) == []
+def test_a_pod_without_a_node_is_at_rest_where_no_scheduler_runs() -> None:
+    assert unrest([pod()], [], (), NOW)
+    assert unrest([pod()], [], (), NOW, scheduled=False) == []
+    assert unrest([pod(on="n1")], [node()], (), NOW, scheduled=False)
 
 
 def test_a_gated_pod_is_at_rest() -> None:

@@ -184,6 +184,10 @@ def lacks_its_claim(manifests: Manifests) -> None:
             "pod default/lost is bound to gone, which does not exist",
         ),
         (
+            adds("lost", node="gone", deletionTimestamp=DELETED, deletionGracePeriodSeconds=1),
+            "pod default/lost is bound to gone, which does not exist",
+        ),
+        (
             put("b/status/podIP", "10.0.0.1"),
             "pod default/b has the address 10.0.0.1, and so has pod default/a",
         ),
