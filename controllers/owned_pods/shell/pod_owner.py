@@ -49,7 +49,9 @@ class PodOwner(Controller, Generic[O]):
         self.pods.add_handler(
             on_add=self._pod_added, on_update=self._pod_updated, on_delete=lambda pod, _: self._pod_gone(pod)
         )
+        self.pods.add_batch_handler(self._pods_shown)
         self.expectations = Expectations()
+        self._lists = 0
 
     def selector_of(self, owner: O) -> meta.LabelSelector:
         """Return the selector of an owner's pods."""
@@ -104,6 +106,14 @@ class PodOwner(Controller, Generic[O]):
         if key is not None:
             self.expectations.note_deletion(key, pod.metadata.uid)
 
+    def _pods_shown(self) -> None:
+        """Queue the owners that wait for a pod after a list: it has no event of a pod that came and went."""
+        if self.pods.lists == self._lists:
+            return
+        self._lists = self.pods.lists
+        for key in self.expectations.outstanding():
+            self.queue.add(key)
+
     # --- writes of pods ---
 
     async def in_growing_batches(self, items: Sequence[T], call: Callable[[T], Awaitable[None]]) -> None:
@@ -149,10 +159,11 @@ class PodOwner(Controller, Generic[O]):
         version, uid = resource_version_of(created), created.metadata.uid
         shown = self.pods.get(created.metadata.name, created.metadata.namespace)
         # A batch of the watch that is being applied has shown pods of after `pods.resource_version`.
-        if version > resource_version_number(self.pods.resource_version) and (
-            shown is None or shown.metadata.uid != uid
-        ):
-            self.expectations.expect(key, self.clock.monotonic(), created=uid, version=version)
+        if shown is None or shown.metadata.uid != uid:
+            if version > resource_version_number(self.pods.resource_version):
+                self.expectations.expect(key, self.clock.monotonic(), created=uid, version=version)
+            else:
+                self.queue.add(key)  # It is gone already, and a list between has no event of it.
         await self.create_after.hit(owner=str(key))
         self.record_pod(owner, "Create", created)
 

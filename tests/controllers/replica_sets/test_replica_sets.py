@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
 import anyio
 import anyio.lowlevel
 
 from nominee.controllers.owned_pods.template import pod_of
 from nominee.controllers.replica_sets.shell.replica_sets import ReplicaSetController
-from nominee.machinery.api import kinds
+from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import Kind, M
 from nominee.machinery.api.objects import key_of, metadata_of
 from nominee.machinery.api.pb import core
+from nominee.machinery.client.api_client import WatchEvent
 from nominee.machinery.client.watches import informer
 from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.builders import owned_by, pod, replica_set
@@ -68,4 +72,64 @@ async def test_a_pod_that_a_long_batch_shows_before_the_answer_to_its_creation_i
         assert not controller.outstanding()
         await clock.settle()
         assert answered_at[0] < int(controller.pods.resource_version)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_pod_that_came_and_went_between_two_lists_is_replaced() -> None:
+    class Api(FakeApi):
+        """The watch of pods shows nothing, and ends when it is broken."""
+
+        async def watch_batches(
+            self, kind: Kind[M], namespace: str = "", *, resource_version: str, **options: object
+        ) -> AsyncGenerator[Sequence[WatchEvent[M]], None]:
+            if kind is kinds.POD:
+                yield []
+                await broken.wait()
+                raise errors.expired("too old resource version")
+            async with aclosing(
+                super().watch_batches(kind, namespace, resource_version=resource_version)
+            ) as batches:
+                async for batch in batches:
+                    yield batch
+
+    web, clock, broken = replica_set(replicas=1, uid="s"), FakeClock(), anyio.Event()
+    api = Api.of(web)
+    context = context_of(api, clock)
+    controller = ReplicaSetController(context)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(context.informers.run)
+        await context.informers.wait_synced()
+        tasks.start_soon(controller.run)
+        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
+        (first,) = api.all_of(kinds.POD)
+        api.remove(kinds.POD, first.metadata.name)
+        await clock.settle()
+        assert controller.outstanding()
+        broken.set()
+        await clock.advance(1.0)
+        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_pod_that_is_gone_when_its_creation_is_answered_is_replaced() -> None:
+    class Api(FakeApi):
+        async def create(self, obj: M, **_: object) -> M:
+            made = await super().create(obj)
+            if isinstance(made, core.Pod):
+                made_pods.append(made)
+                if len(made_pods) == 1:
+                    self.objects[kinds.POD].clear()
+                    self.log.clear()
+                    controller.pods._reflector.resource_version = str(self.revision)
+            return made
+
+    web, made_pods = replica_set(replicas=1, uid="s"), list[core.Pod]()
+    api = Api.of(web)
+    context = context_of(api, FakeClock())
+    controller = ReplicaSetController(context)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(context.informers.run)
+        await context.informers.wait_synced()
+        tasks.start_soon(controller.run)
+        await api.until(lambda: len(made_pods) == 2)
         tasks.cancel_scope.cancel()
