@@ -36,7 +36,7 @@ from nominee.lab.chaos.crashing import Crashes, crash_in_a_row
 from nominee.lab.chaos.interfering import interfere, touch_all
 from nominee.lab.scenario.acting.base import Action as StepAction
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides, ComponentOptions
+from nominee.lab.scenario.fields.options import ClusterOptions, ClusterOverrides
 from nominee.lab.scenario.format.model import Scenario, Step
 from nominee.lab.scenario.steps.faults.clock import ShiftClock
 from nominee.lab.scenario.steps.faults.failpoint import ArmFailpoint
@@ -68,7 +68,7 @@ Points = Mapping[str, Mapping[str, PointState]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Restart(Restart):
-    """Kill a process and start it; it has time to take over its objects before the next step.
+    """Kill a process and start it as it was; it has time to take over its objects before the next step.
 
     `away_seconds`: the time between both.
     """
@@ -80,9 +80,9 @@ class _Restart(Restart):
         if self.away_seconds:
             await stage.cluster.stop(self.component, kill=True)
             await stage.cluster.clock.sleep(self.away_seconds)
-            await stage.cluster.start(self.component, self.options)
+            await stage.cluster.start(self.component, None)
         else:
-            await Restart.launch(self, stage)
+            await stage.cluster.restart(self.component, None, kill=True)
         await stage.cluster.clock.sleep(SETTLE_SECONDS)
 
 
@@ -189,7 +189,7 @@ class Perturbing:
         await self.begin_events[str(each)].wait()
         await self._cluster.clock.sleep(AWAY_SECONDS)
         with suppress(ClusterError):
-            await self._cluster.start(each.component, ComponentOptions())
+            await self._cluster.start(each.component, None)
         self._over[str(each)].set()
 
     async def _crash(self, each: OfProcess) -> None:
@@ -313,8 +313,7 @@ def _before_step(each: FromStep, step: Step) -> Step:
             return Step(action=Kill(component=each.component), verb="kill", line=step.line, name=str(each))
         case OfProcess():
             away = AWAY_SECONDS if each.absence is Absence.AWAY else 0.0
-            options = ComponentOptions()
-            restart = _Restart(component=each.component, options=options, kill=True, away_seconds=away)
+            restart = _Restart(component=each.component, kill=True, away_seconds=away)
             return Step(action=restart, verb="restart", line=step.line, name=str(each))
         case _:
             return Step(action=_of_hold(each), verb="fault", line=step.line, name=str(each))

@@ -45,16 +45,22 @@ class ScenarioCluster(ABC):
         """Return the state of every process."""
 
     @abstractmethod
-    async def start(self, component: str, options: ComponentOptions) -> None:
-        """Start a component that is down, with the cluster's options and these; return when it is ready."""
+    async def start(self, component: str, options: ComponentOptions | None) -> None:
+        """Start a component that is down, with the cluster's options and these; return when it is ready.
+
+        None: with the options that it had.
+        """
 
     @abstractmethod
     async def stop(self, component: str, *, kill: bool) -> None:
         """Stop a component, with SIGKILL if asked; it stays down until `start`."""
 
     @abstractmethod
-    async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
-        """Restart a component with the cluster's options and these; return when it is ready."""
+    async def restart(self, component: str, options: ComponentOptions | None, *, kill: bool) -> None:
+        """Restart a component with the cluster's options and these; return when it is ready.
+
+        None: with the options that it had.
+        """
 
     @abstractmethod
     async def crash(self, component: str) -> None:

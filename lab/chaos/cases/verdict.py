@@ -43,7 +43,7 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     ),
     *_known(
         "apiserver*:process=* apiserver*:*=crash* autoscaler:apiserver*=cut* "
-        "autoscaler:apiserver*.Update.nodes=lose-re*",
+        "autoscaler:apiserver*.Update.nodes=lose-re* autoscaler:apiserver*.Get.nodes=*",
         "has the taint ToBeDeletedByClusterAutoscaler, and is not being deleted",
         "a taint whose write, or whose removal, is reported as failed stays until it is five minutes old",
         "https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.0/cluster-autoscaler/core/"

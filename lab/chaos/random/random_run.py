@@ -18,7 +18,6 @@ from nominee.lab.chaos.random.load_client import LoadClient
 from nominee.lab.chaos.random.operations import Arm, FailCalls, Fault, Freeze, JumpClock, Kill, Timed
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.fields.options import ComponentOptions
 from nominee.lab.scenario.format.replacing import REPLACEABLE
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError
@@ -113,7 +112,7 @@ class RandomRun:
                 case Kill():
                     await cluster.stop(component, kill=True)
                     await cluster.clock.sleep(fault.seconds)
-                    await cluster.start(component, ComponentOptions())
+                    await cluster.start(component, None)
                 case Freeze():
                     await cluster.pause(component)
                     await cluster.clock.sleep(fault.seconds)
@@ -141,7 +140,7 @@ class RandomRun:
                 if process.state == "paused":
                     await cluster.resume(process.name)
                 elif process.state == "down":
-                    await cluster.start(process.name, ComponentOptions())
+                    await cluster.start(process.name, None)
         await calm(cluster, Case(), await points(cluster))
         for name in await points(cluster):
             with suppress(ClusterError):
@@ -149,7 +148,7 @@ class RandomRun:
         for node in await self._cordoned():
             with suppress(StatusError):
                 await self._load.uncordon(node)
-        return await rest(cluster, Expectations(resizes=True), QUIET_SECONDS_MAX)
+        return await rest(cluster, Expectations(races=("OutOf",)), QUIET_SECONDS_MAX)
 
     async def _cordoned(self) -> Sequence[str]:
         listed = await retry_unavailable(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.conditions.object import ObjectCondition
@@ -18,6 +19,19 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
 
 _PHASE = ".status.phase"
+_OUT_OF: Final = "OutOf"
+"""Of OutOfcpu, OutOfpods and so on. A resize, and a binding at the same time, may together exceed a node
+(KEP-1287, "Scheduler and API Server Interaction")."""
+_RACES: Final = {
+    ("metadata", "labels"): "NodeAffinity",
+    ("spec", "taints"): "TaintToleration",
+    ("status", "capacity"): _OUT_OF,
+    ("status", "allocatable"): _OUT_OF,
+}
+"""How the reasons begin for which a kubelet refuses a pod that is bound while a field of its node changes.
+
+One that is restarted refuses pods that its node does not match any more (kubernetes/kubernetes#124586, open
+in 1.36)."""
 
 
 def expectations_of(scenario: Scenario) -> Expectations:
@@ -33,23 +47,23 @@ def expectations_of(scenario: Scenario) -> Expectations:
         return any(condition.chooses(kinds.POD, pod) for condition in conditions)
 
     patches = [step.action for step in scenario.steps if isinstance(step.action, Patch)]
-    return Expectations(
-        rejects=rejects,
-        resizes=any(patch.subresource == "resize" for patch in patches),
-        labels=any(
-            names.kind(patch.kind) is kinds.NODE and _changes_labels(patch.patch) for patch in patches
-        ),
-    )
+    of_nodes = [each.patch for each in patches if names.kind(each.kind) is kinds.NODE]
+    races = {
+        reason for (part, field), reason in _RACES.items() for each in of_nodes if _changes(each, part, field)
+    }
+    if any(each.subresource == "resize" for each in patches):
+        races.add(_OUT_OF)
+    return Expectations(rejects=rejects, races=tuple(sorted(races)))
 
 
-def _changes_labels(patch: Json) -> bool:
-    """Return whether a patch, an object or a list of operations, is about labels."""
+def _changes(patch: Json, part: str, field: str) -> bool:
+    """Return whether a patch, an object or a list of operations, is about a field of a part of an object."""
     if isinstance(patch, list):
         operations = [each for each in patch if isinstance(each, dict)]
         paths = [str(each.get(name, "")) for each in operations for name in ("path", "from")]
-        return any(path == "/metadata" or path.startswith("/metadata/labels") for path in paths)
-    metadata = patch.get("metadata") if isinstance(patch, dict) else None
-    return isinstance(metadata, dict) and "labels" in metadata
+        return any(path == f"/{part}" or path.startswith(f"/{part}/{field}") for path in paths)
+    found = patch.get(part) if isinstance(patch, dict) else None
+    return isinstance(found, dict) and field in found
 
 
 def _conditions(scenario: Scenario) -> Iterator[Condition]:

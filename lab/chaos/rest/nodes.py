@@ -67,9 +67,10 @@ def autoscaler_loops(state: State) -> Iterator[Finding]:
         return
     for node in state.of(kinds.NODE):
         keys = {taint.key for taint in node.spec.taints}
-        if _TO_BE_DELETED in keys and node.metadata.name not in document["deleting"]:
-            yield Finding(name_of(node), f"has the taint {_TO_BE_DELETED}, and is not being deleted")
-        if _CANDIDATE in keys and node.metadata.name not in document["unneeded"]:
+        if _TO_BE_DELETED in keys:  # The autoscaler leaves the other taint of such a node as it is.
+            if node.metadata.name not in document["deleting"]:
+                yield Finding(name_of(node), f"has the taint {_TO_BE_DELETED}, and is not being deleted")
+        elif _CANDIDATE in keys and node.metadata.name not in document["unneeded"]:
             yield Finding(name_of(node), f"has the taint {_CANDIDATE}, and is not unneeded")
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from nominee.lab.chaos.rest.state import Expectations, Finding, State, name_of
+from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_terminating
@@ -15,8 +15,6 @@ from nominee.machinery.api.pb import core
 
 _OWN_REASONS: Final = frozenset({"DeadlineExceeded", "Evicted"})
 """Reasons of the pod's own: its deadline, its use of the node."""
-_OUT_OF: Final = "OutOf"
-_NODE_AFFINITY: Final = "NodeAffinity"
 
 
 def failures(state: State) -> Iterator[Finding]:
@@ -25,19 +23,12 @@ def failures(state: State) -> Iterator[Finding]:
     The scheduler binds a pod to a node that has room for it and admits it, so its kubelet rejects none.
     """
     for pod in state.of(kinds.POD):
-        is_expected = _is_race(pod, state.expectations) or state.expectations.rejects(pod)
+        expected = state.expectations
+        is_expected = pod.status.reason.startswith(expected.races) or expected.rejects(pod)
         is_failed = pod.status.phase == "Failed" and pod.spec.nodeName and not _is_own_failure(pod)
         if is_failed and not is_expected:
             why = f"with the reason {pod.status.reason}" if pod.status.reason else "without a reason"
             yield Finding(name_of(pod), f"was failed on {pod.spec.nodeName} {why}")
-
-
-def _is_race(pod: core.Pod, expectations: Expectations) -> bool:
-    """Return whether a pod may be refused for a change that the scheduler has not seen, or a later one."""
-    reason = pod.status.reason
-    return (expectations.resizes and reason.startswith(_OUT_OF)) or (
-        expectations.labels and reason == _NODE_AFFINITY
-    )
 
 
 def orphans(state: State) -> Iterator[Finding]:

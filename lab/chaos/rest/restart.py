@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.objects import get_condition, has_ended, is_terminating, metadata_of
 from nominee.machinery.api.pb import core
 
 Facts = Mapping[tuple[str, str], frozenset[str]]
@@ -26,7 +26,8 @@ _RESTARTED: Final = "after all processes were restarted"
 def facts(state: State) -> Facts:
     """Return the facts of the objects that should stay as they are.
 
-    A pod that terminates, or tolerates a taint for a while, goes in its time.
+    A pod that terminates, tolerates a taint for a while, or was marked as a victim and not deleted, changes
+    in its time.
     """
     tainted = {node.metadata.name for node in state.of(kinds.NODE) if _evicts(node)}
     return {
@@ -34,7 +35,7 @@ def facts(state: State) -> Facts:
         for kind, objects in state.objects.items()
         if has_shape(kind)
         for each in objects
-        if not (_goes(each, state.now) or _is_evicted_later(each, tainted))
+        if not (_goes(each, state.now) or _is_evicted_later(each, tainted) or _is_marked(each))
     }
 
 
@@ -55,6 +56,16 @@ def _is_evicted_later(obj: Message, tainted: Collection[str]) -> bool:
         and obj.spec.nodeName in tainted
         and any(each.HasField("tolerationSeconds") for each in obj.spec.tolerations)
     )
+
+
+def _is_marked(obj: Message) -> bool:
+    """Return whether an object is a pod with DisruptionTarget that has not ended, and is not deleted.
+
+    After two minutes it is False (kube-controller-manager 1.36, disruption, stalePodDisruptionTimeout).
+    """
+    if not isinstance(obj, core.Pod) or has_ended(obj) or is_terminating(obj):
+        return False
+    return get_condition(obj.status.conditions, "DisruptionTarget") is not None
 
 
 def changes(before: Facts, now: Facts) -> Iterator[Finding]:

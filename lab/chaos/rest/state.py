@@ -64,17 +64,14 @@ class Finding:
 class Expectations:
     """States that a correct cluster may have for a reason outside of it: the load.
 
-    `rejects`: whether a pod may be Failed by its kubelet. `resizes`: whether resources of bound pods were
-    changed; such a change and a binding at the same time may together exceed a node (KEP-1287, "Scheduler and
-    API Server Interaction"). `labels`: whether labels of nodes were changed; a kubelet that is restarted
-    refuses pods that its node does not match any more (kubernetes/kubernetes#124586, open in 1.36), and so
-    does one that sees the change before the scheduler. `shapes` are those after the undisturbed run, by their
-    numbers of objects, and `work` is that of its processes; None where nothing was disturbed.
+    `rejects`: whether a pod may be Failed by its kubelet. `races`: how the reasons begin for which a kubelet
+    may refuse any pod, as it has not seen a change that the scheduler has seen, or the other way round.
+    `shapes` are those after the undisturbed run, by their numbers of objects, and `work` is that of its
+    processes; None where nothing was disturbed.
     """
 
     rejects: Callable[[core.Pod], bool] = lambda pod: False
-    resizes: bool = False
-    labels: bool = False
+    races: tuple[str, ...] = ()
     shapes: Mapping[str, int] | None = None
     work: Mapping[str, float] | None = None
 

@@ -122,7 +122,9 @@ class RealCluster(ScenarioCluster):
     async def processes(self) -> Sequence[ProcessState]:
         return await anyio.to_thread.run_sync(self._processes.processes)
 
-    def _arguments(self, component: str, options: ComponentOptions) -> list[str]:
+    def _arguments(self, component: str, options: ComponentOptions | None) -> list[str] | None:
+        if options is None:
+            return None
         if self._options.component(component).command:
             return []
         arguments = arguments_of(self._options, component, options)
@@ -130,14 +132,14 @@ class RealCluster(ScenarioCluster):
             self._reconfigured.add(component)
         return arguments
 
-    async def start(self, component: str, options: ComponentOptions) -> None:
+    async def start(self, component: str, options: ComponentOptions | None) -> None:
         arguments = self._arguments(component, options)
         await anyio.to_thread.run_sync(self._processes.start, component, arguments)
 
     async def stop(self, component: str, *, kill: bool) -> None:
         await anyio.to_thread.run_sync(partial(self._processes.stop, component, kill=kill))
 
-    async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
+    async def restart(self, component: str, options: ComponentOptions | None, *, kill: bool) -> None:
         arguments = self._arguments(component, options)
         await anyio.to_thread.run_sync(partial(self._processes.restart, component, arguments, kill=kill))
 

@@ -57,8 +57,11 @@ class SimulatedCluster(ScenarioCluster):
     async def processes(self) -> Sequence[ProcessState]:
         return self._processes.states()
 
-    async def start(self, component: str, options: ComponentOptions) -> None:
-        arguments = arguments_of(self._options, component, options)
+    def _arguments(self, component: str, options: ComponentOptions | None) -> list[str] | None:
+        return None if options is None else arguments_of(self._options, component, options)
+
+    async def start(self, component: str, options: ComponentOptions | None) -> None:
+        arguments = self._arguments(component, options)
         self._processes.ask(component, Trigger.START, arguments)
         await self._processes.until(component, ChildState.READY)
 
@@ -66,8 +69,8 @@ class SimulatedCluster(ScenarioCluster):
         self._processes.ask(component, Trigger.KILL if kill else Trigger.STOP)
         await self._processes.until(component, ChildState.DOWN)
 
-    async def restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
-        arguments = arguments_of(self._options, component, options)
+    async def restart(self, component: str, options: ComponentOptions | None, *, kill: bool) -> None:
+        arguments = self._arguments(component, options)
         self._processes.ask(component, Trigger.RESTART_KILL if kill else Trigger.RESTART, arguments)
         await self._processes.until(component, ChildState.READY)
 

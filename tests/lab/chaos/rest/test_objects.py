@@ -300,7 +300,7 @@ def test_what_controllers_do_is_not_asked_of_a_cluster_without_them() -> None:
 def test_a_rejection_that_the_caller_expects_is_no_finding() -> None:
     manifests = changed(has_failed(reason="OutOfcpu"))
     assert findings(state(manifests))
-    assert findings(state(manifests, expectations=Expectations(resizes=True))) == []
+    assert findings(state(manifests, expectations=Expectations(races=("OutOf",)))) == []
     assert (
         findings(
             state(manifests, expectations=Expectations(rejects=lambda pod: pod.metadata.name == "failed"))
@@ -308,8 +308,8 @@ def test_a_rejection_that_the_caller_expects_is_no_finding() -> None:
         == []
     )
     assert findings(
-        state(changed(has_failed(reason="NodeAffinity")), expectations=Expectations(resizes=True))
+        state(changed(has_failed(reason="NodeAffinity")), expectations=Expectations(races=("OutOf",)))
     )
-    labels = Expectations(labels=True)
+    labels = Expectations(races=("NodeAffinity",))
     assert findings(state(manifests, expectations=labels))
     assert findings(state(changed(has_failed(reason="NodeAffinity")), expectations=labels)) == []

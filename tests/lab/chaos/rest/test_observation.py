@@ -125,7 +125,7 @@ async def test_an_api_server_that_does_not_answer_is_a_finding(monkeypatch: pyte
 def test_a_scenario_may_wait_for_a_failed_pod() -> None:
     (scenario,) = read_file(ROOT / "scenarios" / "kep-5836-kubelet-preemption.yaml")
     expectations = expectations_of(scenario)
-    assert expectations.resizes
+    assert expectations.races == ("OutOf",)
     assert [name for name in ("low", "other") if expectations.rejects(_pod(name))] == ["low"]
 
 
@@ -143,23 +143,30 @@ spec:
 """
     (scenario,) = read_text(text, "s.yaml")
     assert not expectations_of(scenario).rejects(_pod("p"))
-    assert not expectations_of(scenario).resizes
+    assert not expectations_of(scenario).races
 
 
 @pytest.mark.parametrize(
     ("patch", "expected"),
     [
-        ("{metadata: {labels: {rack: null}}}", True),
-        ("{metadata: {annotations: {rack: a}}}", False),
-        ("[{op: add, path: /metadata/labels/rack, value: a}], type: json", True),
-        ("[{op: replace, path: /spec/taints, value: []}], type: json", False),
-        ("[{op: replace, path: /metadata, value: {labels: {rack: a}}}], type: json", True),
-        ("[{op: move, from: /metadata/labels/rack, path: /metadata/annotations/rack}], type: json", True),
-        ("[{op: add}, a], type: json", False),
-        ("{metadata: null}", False),
+        ("{metadata: {labels: {rack: null}}}", ("NodeAffinity",)),
+        ("{metadata: {annotations: {rack: a}}}", ()),
+        ("{spec: {taints: []}}", ("TaintToleration",)),
+        ("{spec: {unschedulable: true}}", ()),
+        ("{status: {capacity: {cpu: 1}, allocatable: {cpu: 1}}}, subresource: status", ("OutOf",)),
+        ("{metadata: {labels: {a: b}}, spec: {taints: []}}", ("NodeAffinity", "TaintToleration")),
+        ("[{op: add, path: /metadata/labels/rack, value: a}], type: json", ("NodeAffinity",)),
+        ("[{op: replace, path: /spec/taints, value: []}], type: json", ("TaintToleration",)),
+        ("[{op: replace, path: /metadata, value: {labels: {rack: a}}}], type: json", ("NodeAffinity",)),
+        (
+            "[{op: move, from: /metadata/labels/a, path: /metadata/uid}], type: json",
+            ("NodeAffinity",),
+        ),
+        ("[{op: add}, a], type: json", ()),
+        ("{metadata: null}", ()),
     ],
 )
-def test_a_scenario_that_changes_labels_of_nodes(patch: str, expected: bool) -> None:
+def test_a_scenario_that_changes_nodes_may_have_pods_refused(patch: str, expected: tuple[str, ...]) -> None:
     text = f"""
 apiVersion: scenario.nominee.dev/v1alpha1
 kind: Scenario
@@ -171,7 +178,7 @@ spec:
     - patch: {{kind: Pod, name: p, patch: {{metadata: {{labels: {{a: b}}}}}}}}
 """
     (scenario,) = read_text(text, "s.yaml")
-    assert expectations_of(scenario).labels == expected
+    assert expectations_of(scenario).races == expected
 
 
 def _pod(name: str) -> Any:

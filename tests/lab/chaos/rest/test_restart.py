@@ -8,7 +8,7 @@ from nominee.controllers.jobs.shell.expiry import FinishedJobs
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer
-from nominee.lab.chaos.rest.restart import changes, facts
+from nominee.lab.chaos.rest.restart import Facts, changes, facts
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
 from nominee.machinery.api.objects import ObjectKey
@@ -87,6 +87,21 @@ def test_a_pod_that_terminates_goes_in_its_time(seconds: float, count: int) -> N
         manifests["ending"] = pod("ending", namespace="default", labels={}, deletionTimestamp=deletion)
 
     assert len(list(changes(facts(state(changed(ends))), facts(state(correct()))))) == count
+
+
+def marked(status: str) -> Facts:
+    """Return the facts of a cluster with a pod that was marked as a victim."""
+
+    def change(manifests: Manifests) -> None:
+        manifests["victim"] = pod("victim", namespace="default", labels={})
+        manifests["victim"]["status"]["conditions"].append({"type": "DisruptionTarget", "status": status})
+
+    return facts(state(changed(change)))
+
+
+def test_a_victim_that_was_not_deleted_is_marked_for_two_minutes_only() -> None:
+    assert list(changes(marked("True"), marked("False"))) == []
+    assert list(changes(facts(state(correct())), marked("True"))) == []
 
 
 def test_a_cluster_that_stays_as_it_is_has_no_finding() -> None:
