@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from dataclasses import dataclass
+
+from nominee.machinery.api.objects import ObjectKey
+
+
+@dataclass(slots=True)
+class Attempt:
+    """The attempts of a claim: when the running one began, in monotonic seconds, and how many have failed."""
+
+    uid: str
+    began: float | None = None
+    failures: int = 0
+
+    def remaining_seconds(self, delay_seconds: float, now: float) -> float:
+        """Return how long the running attempt takes from now on; 0 or less when it is over."""
+        return delay_seconds if self.began is None else self.began + delay_seconds - now
+
+    def fail(self, failures_max: int) -> int | None:
+        """End the attempt as failed and return its number; None when enough attempts have failed."""
+        if self.failures >= failures_max:
+            return None
+        self.failures += 1
+        self.began = None
+        return self.failures
 
 
 class Attempts:
-    """By the uid of a claim: when its attempt began, and how many attempts have failed.
-
-    Times are in monotonic seconds. Entries are dropped with their claims (`keep_only`).
-    """
+    """By the name of a claim. A claim that was created again begins with none."""
 
     def __init__(self) -> None:
-        self._began: dict[str, float] = {}
-        self._failures: dict[str, int] = {}
+        self._by_claim: dict[ObjectKey, Attempt] = {}
 
-    def is_empty(self) -> bool:
-        return not self._began and not self._failures
+    def __len__(self) -> int:
+        return len(self._by_claim)
 
-    def is_running(self, uid: str) -> bool:
-        return uid in self._began
+    def of(self, key: ObjectKey, uid: str) -> Attempt:
+        """Return the attempts of a claim; those of a former claim of this name are dropped."""
+        found = self._by_claim.get(key)
+        if found is None or found.uid != uid:
+            found = self._by_claim[key] = Attempt(uid)
+        return found
 
-    def begin(self, uid: str, now: float) -> None:
-        self._began[uid] = now
+    def end(self, key: ObjectKey, uid: str) -> None:
+        """Drop the running attempt of a claim, if any; failed ones stay counted."""
+        if not self.of(key, uid).failures:
+            self.forget(key)
+        else:
+            self.of(key, uid).began = None
 
-    def remaining_seconds(self, uid: str, delay_seconds: float, now: float) -> float:
-        """Return how long the running attempt takes from now on; 0 or less when it is over."""
-        return self._began[uid] + delay_seconds - now
-
-    def end(self, uid: str) -> None:
-        """Drop the running attempt, if any."""
-        self._began.pop(uid, None)
-
-    def fail(self, uid: str, failures_max: int) -> int | None:
-        """End the attempt as failed and return its number; None when enough attempts have failed."""
-        number = self._failures.get(uid, 0) + 1
-        if number > failures_max:
-            return None
-        self._failures[uid] = number
-        self.end(uid)
-        return number
-
-    def forget(self, uid: str) -> None:
+    def forget(self, key: ObjectKey) -> None:
         """Drop the running attempt and the failures of a claim."""
-        self.end(uid)
-        self._failures.pop(uid, None)
-
-    def keep_only(self, uids: Collection[str]) -> None:
-        """Drop the entries of all other claims."""
-        for uid in [uid for uid in {**self._began, **self._failures} if uid not in uids]:
-            self.forget(uid)
+        self._by_claim.pop(key, None)

@@ -9,7 +9,7 @@ from nominee.controllers.volumes.attempts import Attempts
 from nominee.controllers.volumes.provisioning import GiveUp, Nothing, Provision, Refuse, decide, volume_name
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import ignoring, is_already_exists
-from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.objects import ObjectKey, key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.scheduling.volume_matching import SELECTED_NODE, class_of
@@ -47,8 +47,7 @@ class Provisioner(Controller):
     async def reconcile(self, key: ObjectKey) -> float | None:
         claim = self.claims.get(key.name, key.namespace)
         if claim is None:
-            if not self._attempts.is_empty():  # A key has no uid: find out which claims are gone.
-                self._attempts.keep_only({each.metadata.uid for each in self.claims.list()})
+            self._attempts.forget(key)
             return None
         selected = claim.metadata.annotations.get(SELECTED_NODE, "")
         decision = decide(
@@ -59,13 +58,13 @@ class Provisioner(Controller):
         )
         match decision:
             case Nothing():
-                self._attempts.end(claim.metadata.uid)
+                self._attempts.end(key, claim.metadata.uid)
                 return None
             case Refuse(note):
                 self._warn(claim, note)
                 return None
             case GiveUp(given_back, note):
-                self._attempts.forget(claim.metadata.uid)
+                self._attempts.forget(key)
                 self._warn(claim, note)
                 await self.client.update(given_back)
                 return None
@@ -76,20 +75,21 @@ class Provisioner(Controller):
         self.record(claim, PlannedEvent("ProvisioningFailed", note, "Warning"))
 
     async def _provision(self, claim: core.PersistentVolumeClaim, work: Provision) -> float | None:
-        uid, now = claim.metadata.uid, self.clock.monotonic()
-        if not self._attempts.is_running(uid):
+        key, now = key_of(claim), self.clock.monotonic()
+        attempt = self._attempts.of(key, claim.metadata.uid)
+        if attempt.began is None:
             await BEFORE.hit(claim=f"{claim.metadata.namespace}/{claim.metadata.name}")
-            self._attempts.begin(uid, now)
+            attempt.began = now
             note = (
                 f'External provisioner is provisioning volume for claim "{claim.metadata.namespace}/'
                 f'{claim.metadata.name}"'
             )
             self.record(claim, PlannedEvent("Provisioning", note))
-        remaining = self._attempts.remaining_seconds(uid, work.parameters.delay_seconds, now)
+        remaining = attempt.remaining_seconds(work.parameters.delay_seconds, now)
         if remaining > 0:
             return remaining
         await DURING.hit(claim=f"{claim.metadata.namespace}/{claim.metadata.name}")
-        number = self._attempts.fail(uid, work.parameters.failures)
+        number = attempt.fail(work.parameters.failures)
         if number is not None:
             self._warn(
                 claim,
@@ -99,7 +99,7 @@ class Provisioner(Controller):
             return RETRY_SECONDS
         with ignoring(is_already_exists):
             await self.client.create(work.volume)
-        self._attempts.forget(uid)
+        self._attempts.forget(key)
         await AFTER.hit(claim=f"{claim.metadata.namespace}/{claim.metadata.name}")
         note = f"Successfully provisioned volume {work.volume.metadata.name}"
         self.record(claim, PlannedEvent("ProvisioningSucceeded", note))
