@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts
@@ -39,7 +40,12 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     if kept:
         return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
     try:
-        before = facts(await observe(cluster, expectations))
+        state = await observe(cluster, expectations)
+        if has_deferred_resizes(state):
+            # The scenario, or a disturbance, may have started a kubelet just now.
+            await cluster.clock.sleep(RESTARTED_SECONDS)
+            state, held = await observe(cluster, expectations), cluster.holdings()
+        before = facts(state)
         began = len(await cluster.history())
         await cluster.crash_all()
         found: Sequence[str] = ()

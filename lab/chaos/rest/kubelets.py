@@ -100,6 +100,12 @@ def resizes(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(pod), text)
 
 
+def has_deferred_resizes(state: State) -> bool:
+    """Return whether a pod waits for room for its resize."""
+    conditions = (get_condition(pod.status.conditions, _PENDING) for pod in state.of(kinds.POD))
+    return any(each is not None and each.reason == "Deferred" for each in conditions)
+
+
 def _differences(pod: core.Pod) -> Iterator[tuple[str, str]]:
     """Yield the containers and resources whose request is not the one in the status."""
     requests = {each.name: amounts.read(each.resources.requests) for each in pod.spec.containers}

@@ -20,11 +20,14 @@ _OWN_REASONS: Final = frozenset({"DeadlineExceeded", "Evicted"})
 def failures(state: State) -> Iterator[Finding]:
     """Find pods that are Failed though no container of theirs failed and nothing disrupted them.
 
-    The scheduler binds a pod to a node that has room for it and admits it, so its kubelet rejects none.
+    The scheduler binds a pod to a node that has room for it and admits it, so its kubelet rejects none; but
+    one that restarts while a pod that it has preempted ends counts this pod (kubernetes/kubernetes#141210).
     """
+    expected = state.expectations
+    preempting = {pod.spec.nodeName for pod in state.of(kinds.POD) if pod.status.reason == "Preempting"}
     for pod in state.of(kinds.POD):
-        expected = state.expectations
-        is_expected = pod.status.reason.startswith(expected.races) or expected.rejects(pod)
+        races = (*expected.races, "OutOf") if pod.spec.nodeName in preempting else expected.races
+        is_expected = pod.status.reason.startswith(races) or expected.rejects(pod)
         is_failed = pod.status.phase == "Failed" and pod.spec.nodeName and not _is_own_failure(pod)
         if is_failed and not is_expected:
             why = f"with the reason {pod.status.reason}" if pod.status.reason else "without a reason"

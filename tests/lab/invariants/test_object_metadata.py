@@ -41,6 +41,13 @@ def test_a_deletion_may_remove_the_finalizers_of_garbage_collection() -> None:
     assert _problems(History().put(orphaning).delete(orphaning)) == []
 
 
+@pytest.mark.parametrize(("writes", "problems"), [(0, 0), (3, 1)])
+def test_a_deletion_that_is_under_way_does_not_see_a_finalizer(writes: int, problems: int) -> None:
+    history = History().put(pod("p"), pod("p", finalizers=["a"]))
+    history.put(*(pod(f"other-{number}") for number in range(writes))).delete(pod("p"))
+    assert len(_problems(history)) == problems
+
+
 @pytest.mark.parametrize(
     ("history", "problem"),
     [

@@ -161,3 +161,12 @@ def test_a_node_that_changed_may_reject_its_pods() -> None:
     )
     assert result.violations == ()
     assert result.exceptions == {"node-changed": 1}
+
+
+@pytest.mark.parametrize(("writes", "count"), [(0, 0), (6, 1)])
+def test_a_restarted_kubelet_may_count_a_pod_that_it_had_preempted(writes: int, count: int) -> None:
+    victim = pod("victim", node="n1", phase="Failed")
+    victim.status.reason = "Preempting"
+    others = (pod(f"other-{number}") for number in range(writes))
+    history = History().put(node("n1"), RUNS, victim, *others, failed("OutOfcpu"))
+    assert len(violations_of(LateRejections, history)) == count

@@ -8,6 +8,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import EVENT, KINDS, LEASE
 from nominee.machinery.api.objects import copy_of, metadata_of
@@ -15,6 +16,7 @@ from nominee.machinery.api.pb import core
 
 _OF_GARBAGE_COLLECTION: Final = {"orphan", "foregroundDeletion"}
 """Finalizers that a deletion removes by itself if it has another propagationPolicy."""
+_UNDER_WAY_SECONDS: Final = 2.0
 
 
 class ObjectMetadata(Checker):
@@ -31,8 +33,17 @@ class ObjectMetadata(Checker):
         "grows by one when its spec changes, and only then or when it is deleted; its status is of no later "
         "one. A write changes something.",
         checks="updates and removals of objects, but for leases and events",
+        exceptions={
+            "deletion-under-way": "an object that got its first finalizer up to "
+            f"{_UNDER_WAY_SECONDS:g} s before is removed: a DELETE looks at finalizers once, when it has "
+            "read the object"
+        },
     )
     kinds = frozenset(set(KINDS) - {LEASE, EVENT})
+
+    def __init__(self, settings: ComponentSettings) -> None:
+        super().__init__(settings)
+        self._finalized: dict[str, float] = {}  # when an object that had none got finalizers
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Compare an object with its former state."""
@@ -42,11 +53,17 @@ class ObjectMetadata(Checker):
         if before is None:
             return
         self.checked += 1
+        old = metadata_of(before)
         if obj is None:
-            old = metadata_of(before)
-            if set(old.finalizers) - _OF_GARBAGE_COLLECTION and not old.HasField("deletionTimestamp"):
+            since = revision.time - self._finalized.pop(revision.key, 0.0)
+            is_held = set(old.finalizers) - _OF_GARBAGE_COLLECTION and not old.HasField("deletionTimestamp")
+            if is_held and since <= _UNDER_WAY_SECONDS:
+                self.allow("deletion-under-way")
+            elif is_held:
                 yield self.violation("the object was removed at once, and had finalizers", revision)
             return
+        if not old.finalizers and metadata_of(obj).finalizers:
+            self._finalized[revision.key] = revision.time
         for problem in _problems(before, obj):
             yield self.violation(problem, revision)
 

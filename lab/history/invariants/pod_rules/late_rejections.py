@@ -21,6 +21,8 @@ _REASONS: Final = frozenset({
 })  # fmt: skip
 _SHORT_OF: Final = "OutOf"
 """The reasons OutOfcpu, OutOfpods and so on begin with it."""
+_PREEMPTED: Final = "Preempting"
+_RESTART_SECONDS: Final = 5.0
 
 
 class LateRejections(Checker):
@@ -35,7 +37,10 @@ class LateRejections(Checker):
         description="A pod whose containers the kubelet has reported is not Failed by admission.",
         checks="pods that failed by admission",
         exceptions={
-            "node-changed": "the node's labels or allocatable resources changed after the pod was admitted"
+            "node-changed": "the node's labels or allocatable resources changed after the pod was admitted",
+            "victim-counted": "the end of a pod that the kubelet had preempted was written within "
+            f"{_RESTART_SECONDS:g} s before: a kubelet that restarts meanwhile counts it, and orders pods by "
+            "their creation in whole seconds (kubernetes/kubernetes#141210)",
         },
     )
     kinds = frozenset({POD, NODE})
@@ -44,6 +49,7 @@ class LateRejections(Checker):
         super().__init__(settings)
         self._changed: dict[str, int] = {}
         self._admitted: dict[str, Revision] = {}
+        self._preempted: dict[str, float] = {}
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a change of a node or the first report of a pod's containers; check a failure."""
@@ -57,6 +63,8 @@ class LateRejections(Checker):
             return
         admitted = self._admitted.get(pod.metadata.uid)
         if pod.status.phase == "Failed":
+            if pod.status.reason == _PREEMPTED:
+                self._preempted[pod.spec.nodeName] = revision.time
             before = same_pod_before(revision)
             if before is not None and before.status.phase != "Failed" and is_rejected(pod):
                 yield from self._check(pod, admitted, revision)
@@ -79,6 +87,9 @@ class LateRejections(Checker):
             return
         if self._changed.get(pod.spec.nodeName, 0) > admitted.revision:
             self.allow("node-changed")
+            return
+        if revision.time - self._preempted.get(pod.spec.nodeName, 0.0) <= _RESTART_SECONDS:
+            self.allow("victim-counted")
             return
         yield self.violation(
             f"node {pod.spec.nodeName!r} had admitted the pod and rejects it: {pod.status.reason}",

@@ -297,6 +297,19 @@ def test_what_controllers_do_is_not_asked_of_a_cluster_without_them() -> None:
         assert findings(state(changed(change), running=without)) == []
 
 
+def test_a_kubelet_that_preempts_may_refuse_pods_after_a_restart() -> None:
+    def preempts(manifests: Manifests) -> None:
+        has_failed(reason="OutOfcpu")(manifests)
+        manifests["victim"] = copy.deepcopy(manifests["failed"])
+        manifests["victim"]["metadata"] |= {"name": "victim", "uid": "victim"}
+        manifests["victim"]["status"] |= {
+            "reason": "Preempting",
+            "conditions": [{"type": "DisruptionTarget", "status": "True"}],
+        }
+
+    assert findings(state(changed(preempts))) == []
+
+
 def test_a_rejection_that_the_caller_expects_is_no_finding() -> None:
     manifests = changed(has_failed(reason="OutOfcpu"))
     assert findings(state(manifests))
