@@ -26,11 +26,22 @@ def _known(kinds: str, observation: str, reason: str, link: str) -> list[Accepte
     ]
 
 
-_WRITES_LATE: Final = ("away", "conflict", "crash", "cut", "hang", "lose-re", "pause", "restart", "slow")
+_WRITES_LATE: Final = (
+    "away",
+    "conflict",
+    "crash",
+    "cut",
+    "delay",
+    "hang",
+    "lose-re",
+    "pause",
+    "restart",
+    "slow",
+)
 KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     *_known(
         " ".join(f"{process}:*={kind}*" for process in ("kubelet-*", "apiserver*") for kind in _WRITES_LATE),
-        "conditions-keep-their-times: the condition *Ready* became *, and its lastTransitionTime",
+        "conditions-keep-their-times: the condition * became *, and its lastTransitionTime",
         "times have whole seconds: two transitions in one second have one time, also if a kubelet's write of "
         "the second one fails, and is made again later with its time",
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
@@ -51,7 +62,7 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     ),
     *_known(
         "*=recreate*",
-        "and its PodScheduled became False (SchedulerError)",
+        "and its PodScheduled became False (",
         "the patch of a status has no uid; a pod that is created again meanwhile gets what failed "
         "for the former one",
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/util/utils.go",

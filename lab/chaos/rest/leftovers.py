@@ -24,6 +24,7 @@ _HISTORIES: Final = (
     "nominee.apiserver.cache.kind_cache.",
     "nominee.apiserver.chain.",
     "nominee.apiserver.fronts.",
+    "nominee.apiserver.registry.services.repair.",
     "nominee.apiserver.storage.leases.",
     "nominee.autoscaler.planning.node_groups.backoff.",
     "nominee.autoscaler.planning.node_groups.cluster_state.ClusterStateRegistry._scale_downs.",

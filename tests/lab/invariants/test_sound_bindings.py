@@ -24,10 +24,16 @@ def bound(found: core.Pod) -> core.Pod:
     return on_node
 
 
-def problems_of(found: core.Pod, *objects: Message, late: Message | None = None) -> list[str]:
-    """Return the problems of a pod's binding to n1, long after the objects were written, and `late` was."""
+def problems_of(
+    found: core.Pod, *objects: Message, late: Message | None = None, after: Message | None = None
+) -> list[str]:
+    """Return the problems of a pod's binding to n1, long after the objects were written, and `late` was.
+
+    `after` is written between the binding and its answer.
+    """
     history = History().put(*objects, found, *SECONDS)
     history.put(*([late] if late is not None else []), bound(found))
+    history.put(*([after] if after is not None else []))
     check = Check(ComponentSettings(observes_answers=True), [SoundBindings.about.name])
     for revision in history.revisions:
         check.observe(revision)
@@ -107,6 +113,15 @@ def test_claims() -> None:
     assert problems_of(uses, labelled("a"), claim(uid="uid-p", zone="b")) == [
         f"{start}c has devices that the node does not reach"
     ]
+
+
+def test_a_pod_that_ends_before_its_binding_is_answered() -> None:
+    found = pod("p")
+    found.spec.resourceClaims.add(name="gpu", resourceClaimName="gpu")
+    assert problems_of(found, node("n1"))
+    ended = bound(found)
+    ended.status.phase = "Succeeded"
+    assert problems_of(found, node("n1"), after=ended) == []
 
 
 def test_volumes() -> None:

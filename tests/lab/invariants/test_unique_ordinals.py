@@ -14,9 +14,12 @@ from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import History, node, pod
 
 
-def member(*, runs: bool = True, phase: str = "Running", kind: str = "StatefulSet") -> core.Pod:
+def member(
+    *, runs: bool = True, phase: str = "Running", kind: str = "StatefulSet", grace: int = 30
+) -> core.Pod:
     """Return a pod on n1."""
     found = pod("db-0", node="n1", phase=phase, allocated="1" if runs else "")
+    found.spec.terminationGracePeriodSeconds = grace
     found.status.phase = phase
     found.metadata.ownerReferences.add(
         apiVersion="apps/v1", kind=kind, name="db", uid="uid-db", controller=True
@@ -31,25 +34,26 @@ def ready_node(status: str = "True") -> core.Node:
 
 
 def check(
-    history: History, client: str = "kubelet-0", outcome: Outcome = Outcome.DONE, earlier: int = 0
+    history: History, *clients: str, outcome: Outcome = Outcome.DONE, earlier: int = 0
 ) -> tuple[int, tuple[Violation, ...]]:
-    """Return the number of checked removals and the violations; the last write was the answered one."""
+    """Return the number of checked removals and the violations; the last write answers all clients."""
     running = Check(ComponentSettings(observes_answers=True), [UniqueOrdinals.about.name])
     for revision in history.revisions:
         running.observe(revision)
     end = history.next_revision - 1 - earlier
-    running.observe_answer(
-        Answer(
-            client=client,
-            method=Method.DELETE,
-            outcome=outcome,
-            kind=kinds.POD,
-            namespace="default",
-            name="db-0",
-            begin=end - 1,
-            end=end,
+    for client in clients or ("kubelet-0",):
+        running.observe_answer(
+            Answer(
+                client=client,
+                method=Method.DELETE,
+                outcome=outcome,
+                kind=kinds.POD,
+                namespace="default",
+                name="db-0",
+                begin=end - 1,
+                end=end,
+            )
         )
-    )
     (result,) = running.finish(Evidence(now=history.now))
     return result.checked, result.violations
 
@@ -75,11 +79,12 @@ def test_a_pod_that_runs_is_removed() -> None:
     [
         removed(member(runs=False)),
         removed(member(phase="Failed")),
+        removed(member(grace=0)),
         removed(member(), ready_node("Unknown")),
         removed(member(), ready_node(), ready_node("False")),
         History().put(ready_node()).delete(ready_node()).put(member()).delete(member()),
     ],
-    ids=["stopped", "ended", "not ready", "not ready any more", "gone"],
+    ids=["stopped", "ended", "without grace", "not ready", "not ready any more", "gone"],
 )
 def test_correct_removals(history: History) -> None:
     assert check(history) == (1, ())
@@ -87,6 +92,7 @@ def test_correct_removals(history: History) -> None:
 
 def test_removals_that_are_not_checked() -> None:
     assert check(removed(member()), "user") == (0, ())
+    assert check(removed(member()), "user", "controllers") == (0, ())
     assert check(removed(member(kind="ReplicaSet"))) == (0, ())
     assert check(removed(member()), outcome=Outcome.NOT_FOUND) == (0, ())
     assert check(removed(member()), earlier=1) == (0, ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from nominee.lab.history.invariants.checking.generations import drop_read
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import REPLICA_SET, REPLICATION_CONTROLLER
 from nominee.machinery.api.pb import apps, core
@@ -33,5 +34,4 @@ class ReadableReplicas:
         """Note a version; the controller has read the observedGeneration, and reads no older one."""
         self.newest = revision
         self.replicas[replica_set.metadata.generation] = replica_set.spec.replicas
-        for generation in [each for each in self.replicas if each < replica_set.status.observedGeneration]:
-            del self.replicas[generation]
+        drop_read(self.replicas, replica_set.status.observedGeneration)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.generations import drop_read
 from nominee.lab.history.invariants.checking.pods import ended_pod, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import POD
@@ -29,8 +30,7 @@ class _Pod:
             each.name: _amounts(each.resources.requests)
             for each in (*pod.spec.initContainers, *pod.spec.containers)
         }
-        for generation in [each for each in self.requests if each < pod.status.observedGeneration]:
-            del self.requests[generation]
+        drop_read(self.requests, pod.status.observedGeneration)
 
 
 class GrantedResizes(Checker):

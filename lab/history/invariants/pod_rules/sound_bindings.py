@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from nominee.lab.history.invariants.checking.answers import Answer, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.checking.pods import ended_pod, same_pod_before
+from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import (
     NODE,
@@ -22,6 +22,7 @@ from nominee.machinery.api.kinds import (
     RESOURCE_CLAIM,
     Kind,
 )
+from nominee.machinery.api.objects import is_terminating
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.volume_claims import claims_of
 from nominee.machinery.scheduling import node_affinity
@@ -93,6 +94,8 @@ class SoundBindings(Checker):
         pod = self._get(POD, answer.namespace, answer.name)
         if seen is None or pod is None or node is None or pod.metadata.uid != answer.uid:
             return
+        if is_terminal(pod) or is_terminating(pod):
+            return  # It has ended before the answer came: what it used may be given back.
         self.checked += 1
         yield from self._check_group(pod, seen)
         if pod.spec.schedulingGates:

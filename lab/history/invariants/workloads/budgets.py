@@ -15,8 +15,9 @@ from nominee.machinery.api.pb import core, policy
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
 from nominee.machinery.runtime.clock import from_time
 
-PENDING_SECONDS: Final = 60.0
-"""How long an allowed eviction stays counted at least: the controller forgets it after 120 s of its clock."""
+PENDING_SECONDS: Final = 55.0
+"""How long an allowed eviction stays counted at least: the controller forgets it after 120 s of its clock,
+which may be a minute ahead."""
 NEW_SECONDS: Final = 10.0
 """How long a component may not know a new pod or a new budget."""
 

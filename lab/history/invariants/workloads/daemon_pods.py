@@ -9,6 +9,7 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.generations import drop_read
 from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.invariants.workloads.replicas import largest_batch
@@ -42,8 +43,7 @@ class _Set:
         """Note a version; the controller has acted on the observedGeneration, and on no older one since."""
         self.newest = revision
         self.limits[daemon_set.metadata.generation] = _pods_max(daemon_set)
-        for generation in [each for each in self.limits if each < daemon_set.status.observedGeneration]:
-            del self.limits[generation]
+        drop_read(self.limits, daemon_set.status.observedGeneration)
 
 
 class DaemonPods(Checker):

@@ -9,6 +9,7 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.generations import drop_read
 from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.revision import Revision
@@ -43,8 +44,7 @@ class _Set:
         self.specs[of.metadata.generation] = _Spec(
             range(start, start + of.spec.replicas), of.spec.podManagementPolicy != "Parallel"
         )
-        for generation in [each for each in self.specs if each < of.status.observedGeneration]:
-            del self.specs[generation]
+        drop_read(self.specs, of.status.observedGeneration)
 
 
 class Ordinals(Checker):
