@@ -264,29 +264,32 @@ class BindingCycles:
             "Binding failed", pod=attempt.pod.key, node=attempt.node_name, step="binding",
             rejected=status.is_rejected, error=status.message(), log=attempt.progress.log(),
         )  # fmt: skip
-        was_assumed = False
+        is_free = False
         event = Event.REJECTED if status.is_rejected else Event.FAILED
         for effect in attempt.progress.apply(event, deps.clock.monotonic()):
             match effect:
                 case Effect.UNRESERVE:
-                    was_assumed = await self._unreserve(attempt)
-                case Effect.ANNOUNCE_ROOM if was_assumed:
+                    is_free = await self._unreserve(attempt)
+                case Effect.ANNOUNCE_ROOM if is_free:
                     self._announce_room(attempt, now)
                 case Effect.REQUEUE:
                     self._failures.handle(attempt, failed_by(status))
 
     async def _unreserve(self, attempt: Attempt) -> bool:
-        """Run Unreserve and forget the pod; return whether it was still assumed."""
+        """Run Unreserve and forget the pod; return whether it is on no node now: it may be bound after all.
+
+        A pod that was deleted meanwhile is forgotten already, but what plugins reserved for it is free only
+        now. So its room is announced again (kube-scheduler 1.36, handleAssumedPodDeletion).
+        """
         deps, pod, node = self._deps, attempt.pod, attempt.node_name
         # Unreserve cannot fail; at this failpoint it may stall, or the process may end.
         with suppress(StatusError, FailpointError):
             await steps.UNRESERVE_BEFORE.hit(pod=pod.key, node=node)
         attempt.framework.run_unreserve_plugins(attempt.state, pod, node)
         await self._plugins.after_unreserve(attempt.framework, attempt.state, pod, node)
-        if not deps.cache.is_assumed(pod.uid):
-            return False
-        deps.cache.forget_pod(pod)
-        return True
+        if deps.cache.is_assumed(pod.uid):
+            deps.cache.forget_pod(pod)
+        return deps.cache.node_of(pod.uid) is None
 
     def _announce_room(self, attempt: Attempt, now: float) -> None:
         uid = attempt.pod.uid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -12,13 +13,23 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.features.gates import Version
 from nominee.machinery.runtime import failpoints
 from nominee.scheduler.dispatch.call_queue import CallQueue
+from nominee.scheduler.framework.api.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import (
     Code,
+    FilterPlugin,
     NominatingInfo,
     NominatingMode,
     PostFilterResult,
     Status,
 )
+from nominee.scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import Scripted, node, pod
 from tests.scheduler.shell.conftest import running
 from tests.support.fake_api import FakeApi
@@ -185,6 +196,35 @@ async def test_a_pod_that_is_deleted_while_it_waits_gives_its_room_back() -> Non
         await api.until(lambda: parts.cache.pod_count == 0)
         plugin.permit_status = (None, 0.0)
         api.put(pod("next").pod)
+        await api.until(lambda: is_bound(api, "next"))
+
+
+class Single(Scripted, FilterPlugin):
+    """Has one thing, which is free again after Unreserve."""
+
+    name = "Single"
+
+    def filter(self, state: CycleState, pod: PodInfo, node_info: NodeInfo) -> Status | None:
+        is_held = self.calls.count("reserve n1") > self.calls.count("unreserve n1")
+        return Status(Code.Unschedulable, ("held",)) if is_held else None
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return (on(EventResource.AssignedPod, ActionType.Delete, lambda *_: QueueingHint.Queue),)
+
+
+async def test_a_pod_that_is_deleted_in_pre_bind_gives_what_was_reserved_back() -> None:
+    api = api_with()
+    plugin = Single("Single", pre_flight=WORKS, bind_status=Status(Code.Skip))
+    failpoints.arm("scheduler.prebind.before", "1*pause")
+    async with running(api, plugin) as parts:
+        await api.until(lambda: _waiting("scheduler.prebind.before"))
+        api.put(pod("next").pod)
+        await api.until(lambda: plugin.calls.count("postFilter") == 1)
+        api.remove(kinds.POD, "p")
+        # Its room on the node is free at once, which wakes the other one too early.
+        await api.until(lambda: plugin.calls.count("postFilter") == 2)
+        assert parts.cache.pod_count == 0
+        failpoints.arm("scheduler.prebind.before", "off")
         await api.until(lambda: is_bound(api, "next"))
 
 
