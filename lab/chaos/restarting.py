@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.observation import observe, outstanding
-from nominee.lab.chaos.rest.restart import changes, facts
+from nominee.lab.chaos.rest.restart import changes, facts, held_by_gated
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
@@ -20,6 +21,9 @@ LATER_SECONDS: Final = 60.0
 """A change that has gone again after this time was the start of a process."""
 FORGOTTEN_SECONDS: Final = 60.0
 """For so long a process at rest may keep an entry of an object that is gone."""
+STEADY_SECONDS: Final = 12.0
+"""For so long nothing changes before the restart, where the cluster came to rest only now."""
+_LOOKS_MAX: Final = 10
 _NAMED_MAX: Final = 5
 
 
@@ -29,7 +33,10 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     Or the findings of the other rules, if there are some by now.
     """
     # Time has passed since the cluster came to rest.
-    findings, _ = await outstanding(cluster, expectations)
+    findings, waited = await outstanding(cluster, expectations)
+    if waited and not findings:
+        await _become_steady(cluster, expectations)
+        findings, _ = await outstanding(cluster, expectations)
     if findings:
         return findings
     held = cluster.holdings()
@@ -45,15 +52,16 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             # The scenario, or a disturbance, may have started a kubelet just now.
             await cluster.clock.sleep(RESTARTED_SECONDS)
             state, held = await observe(cluster, expectations), cluster.holdings()
-        before = facts(state)
+        before, held_room = facts(state), held_by_gated(state)
         began = len(await cluster.history())
         await cluster.crash_all()
         found: Sequence[str] = ()
         for seconds in (RESTARTED_SECONDS, LATER_SECONDS):
             await cluster.clock.sleep(seconds)
-            changed = changes(before, facts(await observe(cluster, expectations)))
+            changed = changes(before, facts(await observe(cluster, expectations)), held_room)
             found = list(map(str, changed))
-            if not any(each.value is None for each in (await cluster.history())[began:]):
+            is_smaller = any(each.value is None for each in (await cluster.history())[began:])
+            if not (is_smaller or held_room):  # else there may be less to keep now
                 found += map(str, freed_by_restart(held, cluster.holdings()))
             if not found:
                 break
@@ -62,3 +70,17 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     except ClusterError as error:
         return f"the cluster cannot be observed, after all processes were restarted: {error}"
     return "; ".join(found[:_NAMED_MAX])
+
+
+async def _become_steady(cluster: ScenarioCluster, expectations: Expectations) -> None:
+    """Wait until no object changes any more in what a restart must not change.
+
+    What has just ended has consequences: a pod is replaced, and a node comes for it.
+    """
+    with suppress(StatusError, ClusterError):  # the rules find it
+        now = facts(await observe(cluster, expectations))
+        for _ in range(_LOOKS_MAX):
+            await cluster.clock.sleep(STEADY_SECONDS)
+            before, now = now, facts(await observe(cluster, expectations))
+            if now == before:
+                break

@@ -61,6 +61,14 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "scaledown/actuation/actuator.go",
     ),
     *_known(
+        "scheduler*:scheduler.preempt.* scheduler*:apiserver*.Patch.pods=* "
+        "scheduler*:apiserver*.Delete.pods=*",
+        "waits in the state Gated, and fits on",
+        "a preemptor whose last victim another client, or another preemptor, deletes before its eviction is "
+        "woken by no event, and a gated pod is not flushed",
+        "https://github.com/kubernetes/kubernetes/issues/141694",
+    ),
+    *_known(
         "*=recreate*",
         "and its PodScheduled became False (",
         "the patch of a status has no uid; a pod that is created again meanwhile gets what failed "

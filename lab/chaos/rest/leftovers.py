@@ -66,6 +66,9 @@ the first attempt of a new process), marks of writes whose answers were lost of 
 of gated pods, which a new process respects only when they come to the active queue; and those whose entries
 are removed when they are next looked at, or by the leader alone."""
 
+_QUEUED: Final = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
+_GATED: Final = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."
+
 
 def of_gone(processes: Mapping[str, Holdings]) -> Iterator[Finding]:
     """Find the entries that are named after objects that are gone."""
@@ -77,9 +80,14 @@ def of_gone(processes: Mapping[str, Holdings]) -> Iterator[Finding]:
 def freed_by_restart(before: Mapping[str, Holdings], after: Mapping[str, Holdings]) -> Iterator[Finding]:
     """Find the containers that had more entries before all processes were restarted.
 
-    Those of a component are counted together: another of its processes may lead.
+    Those of a component are counted together: another of its processes may lead. A pod that waits in the
+    active queue of a scheduler that does not lead is gated in a new one if a PreEnqueue plugin rejects it by
+    now: plugins are asked when a pod comes to that queue (kube-scheduler 1.36, scheduling_queue.go).
     """
     former, present = _by_component(before), _by_component(after)
+    for component in {each.component for each in after.values()}:
+        gated = present[component, _GATED] - former[component, _GATED]
+        present[component, _QUEUED] += max(0, gated)
     for (component, place), count in sorted(former.items()):
         if count > present[component, place] and not place.startswith(_HISTORIES):
             name = ".".join(place.rstrip(".").split(".")[-2:])

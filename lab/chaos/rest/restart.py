@@ -12,6 +12,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
+from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
@@ -68,11 +69,30 @@ def _is_marked(obj: Message) -> bool:
     return get_condition(obj.status.conditions, "DisruptionTarget") is not None
 
 
-def changes(before: Facts, now: Facts) -> Iterator[Finding]:
-    """Find the objects that a restart has changed, created or removed."""
+def held_by_gated(state: State) -> frozenset[str]:
+    """Return the nodes where the scheduler keeps room for a gated pod that was nominated before.
+
+    One that starts enters no nomination of a gated pod, and gives the room to others (kube-scheduler 1.36,
+    moveToActiveQ).
+    """
+    document = state.debug.get((SCHEDULER, QUEUE))
+    if document is None:
+        return frozenset()
+    gated = {entry["pod"] for entry in document["gated"]}
+    return frozenset(node for node, pods in document["nominated"].items() if gated.intersection(pods))
+
+
+def changes(before: Facts, now: Facts, held: Collection[str] = ()) -> Iterator[Finding]:
+    """Find the objects that a restart has changed, created or removed.
+
+    Pods that waited may have come to one of the nodes of `held` (`held_by_gated`).
+    """
+    freed = {f"node {name}" for name in held}
     for name, uid in sorted(before.keys() | now.keys()):
         former, present = before.get((name, uid)), now.get((name, uid))
         if former == present:
+            continue
+        if former and present and "node none" in former and not freed.isdisjoint(present):
             continue
         if former is None:
             yield Finding(name, f"is created {_RESTARTED}")

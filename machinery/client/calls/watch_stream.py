@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeAlias
 
@@ -41,6 +41,34 @@ class WatchEvent(Generic[M]):
     revision: int
 
 
+class MergedEvents(Generic[M]):
+    """The last event of each object, and before a deletion the state that it ended.
+
+    A watch shows no deletion without that state: a handler may find in it how it knows the object, as whether
+    a pod was bound. An object that came and went has its deletion alone, which a copy without it passes over.
+    """
+
+    def __init__(self) -> None:
+        self._events: dict[ObjectKey, tuple[WatchEvent[M], ...]] = {}
+        self._unknown: set[ObjectKey] = set()  # names without an object before the first event
+
+    def add(self, events: Iterable[WatchEvent[M]]) -> None:
+        """Take the next events."""
+        for event in events:
+            key = key_of(event.object)
+            earlier = self._events.pop(key, ())
+            if not earlier and event.type == "ADDED":
+                self._unknown.add(key)
+            ends_state = event.type == "DELETED" and key not in self._unknown
+            states = [each for each in earlier if ends_state and each.type != "DELETED"]
+            self._events[key] = (*states, event)
+
+    def events(self) -> Sequence[WatchEvent[M]]:
+        """Return the merged events in the order of revisions."""
+        found = [event for events in self._events.values() for event in events]
+        return sorted(found, key=lambda event: event.revision)
+
+
 async def batches(
     kind: Kind[M], to: str, connect: Callable[[], WatchCall]
 ) -> AsyncGenerator[Sequence[WatchEvent[M]], None]:
@@ -56,7 +84,7 @@ async def batches(
     call = connect()
     try:
         with task_faults.current().stream(covered, call.cancel) as stream:
-            withheld: dict[ObjectKey, WatchEvent[M]] = {}
+            withheld = MergedEvents[M]()
             while True:
                 response: api.WatchResponse | _EOFType | None = None
                 if not stream.released:
@@ -66,7 +94,7 @@ async def batches(
                         if not stream.released:
                             raise
                 if response is None:  # a rule that withheld events was removed
-                    yield list(withheld.values())
+                    yield withheld.events()
                     raise errors.service_unavailable("the watch is opened again")
                 if not isinstance(response, api.WatchResponse):  # the end of the stream
                     return
@@ -75,7 +103,7 @@ async def batches(
                     raise _too_old()
                 events, failure = _read(kind, response)
                 if verdict == "merge" or stream.merging is not None:
-                    _merge(withheld, events)
+                    withheld.add(events)
                     stream.withheld += len(events)
                 elif events or failure is None:
                     yield events
@@ -95,14 +123,6 @@ def _read(
             return events, errors.StatusError.from_message(meta.Status.FromString(event.error))
         events.append(WatchEvent(_TYPES[event.type], messages.decode(kind, event.body), event.revision))
     return events, None
-
-
-def _merge(withheld: dict[ObjectKey, WatchEvent[M]], events: Sequence[WatchEvent[M]]) -> None:
-    """Keep the last event of each object, in the order of revisions; its size is that of all objects."""
-    for event in events:
-        key = key_of(event.object)
-        withheld.pop(key, None)
-        withheld[key] = event
 
 
 def _too_old() -> errors.StatusError:

@@ -8,15 +8,24 @@ from typing import Final
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import condition_is, is_terminating, metadata_of
+from nominee.machinery.api.objects import condition_is, get_condition, is_terminating, metadata_of
 from nominee.machinery.api.pb import apps, autoscaling, core
+from nominee.machinery.runtime.clock import from_time
 
 Target = apps.Deployment | apps.ReplicaSet | apps.StatefulSet | core.ReplicationController
 _TARGETS: Final = (kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER)
 
+_RATES: Final = {"ScaleUpLimit": "scaleUp", "ScaleDownLimit": "scaleDown"}
+"""The rules that stand behind a reason of ScalingLimited."""
+RATE_SECONDS_MAX: Final = 600.0
+"""For so long an autoscaler may go on step by step."""
+
 
 def pod_autoscalers(state: State) -> Iterator[Finding]:
-    """Find autoscalers whose target has other replicas than they want, and wrong numbers in their status."""
+    """Find autoscalers whose target has other replicas than they want, and wrong numbers in their status.
+
+    One that is held back by its rate is about to scale on.
+    """
     if CONTROLLERS not in state.running:
         return
     for each in state.of(kinds.HORIZONTAL_POD_AUTOSCALER):
@@ -38,6 +47,25 @@ def pod_autoscalers(state: State) -> Iterator[Finding]:
         if each.status.currentReplicas != target.status.replicas:
             shown = f"{each.status.currentReplicas} currentReplicas"
             yield Finding(name_of(each), f"shows {shown}, and its target has {target.status.replicas}")
+        if state.now < _held_back_until(each):
+            yield Finding(name_of(each), "scales on when its rate allows it", RATE_SECONDS_MAX)
+
+
+def _held_back_until(autoscaler: autoscaling.HorizontalPodAutoscaler) -> float:
+    """Return when the rate of an autoscaler allows more than now; 0 if it is not what limits it.
+
+    Scalings count for a period, those of an earlier target too (kube-controller-manager 1.36, horizontal.go,
+    calculateScaleUpLimitWithScalingRules).
+    """
+    limited = get_condition(autoscaler.status.conditions, "ScalingLimited")
+    name = _RATES.get(limited.reason) if limited is not None and limited.status == "True" else None
+    if name is None or not autoscaler.spec.HasField("behavior"):
+        return 0.0
+    rules: autoscaling.HPAScalingRules = getattr(autoscaler.spec.behavior, name)
+    if rules.selectPolicy == "Disabled" or not autoscaler.status.HasField("lastScaleTime"):
+        return 0.0
+    period = max((policy.periodSeconds for policy in rules.policies), default=0)
+    return from_time(autoscaler.status.lastScaleTime) + period
 
 
 def _target(state: State, autoscaler: autoscaling.HorizontalPodAutoscaler) -> Target | None:

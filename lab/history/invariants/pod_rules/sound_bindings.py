@@ -94,9 +94,9 @@ class SoundBindings(Checker):
         pod = self._get(POD, answer.namespace, answer.name)
         if seen is None or pod is None or node is None or pod.metadata.uid != answer.uid:
             return
+        self.checked += 1
         if is_terminal(pod) or is_terminating(pod):
             return  # It has ended before the answer came: what it used may be given back.
-        self.checked += 1
         yield from self._check_group(pod, seen)
         if pod.spec.schedulingGates:
             yield self.violation("the pod was bound, and has scheduling gates", seen)

@@ -10,6 +10,8 @@ from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.simulation.leftovers import Holdings
 
 DUE = "nominee.controllers.nodes.shell.eviction.TaintEviction._due."
+QUEUED = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
+GATED = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."
 
 
 def _holdings(entries: dict[str, int] | None = None, gone: dict[str, int] | None = None) -> Holdings:
@@ -45,3 +47,20 @@ def test_processes_of_a_component_are_counted_together() -> None:
     before = {"controllers": _holdings({DUE: 1}), "controllers-1": _holdings()}
     after = {"controllers": _holdings(), "controllers-1": _holdings({DUE: 1})}
     assert list(freed_by_restart(before, after)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ({QUEUED: 2, GATED: 2}, {QUEUED: 1, GATED: 3}, []),
+        ({QUEUED: 2, GATED: 2}, {QUEUED: 1, GATED: 2}, ["2 entries of KeyedHeap._entries, and 1"]),
+        ({QUEUED: 3}, {QUEUED: 1, GATED: 1}, ["3 entries of KeyedHeap._entries, and 2"]),
+        ({QUEUED: 1, GATED: 2}, {QUEUED: 2, GATED: 1}, ["2 entries of UnschedulablePods._pods, and 1"]),
+    ],
+    ids=["gated", "gone", "one gated, one gone", "no longer gated"],
+)
+def test_a_queued_pod_may_be_gated_after_a_restart(
+    before: dict[str, int], after: dict[str, int], found: list[str]
+) -> None:
+    findings = freed_by_restart({"scheduler-0": _holdings(before)}, {"scheduler-0": _holdings(after)})
+    assert [str(each) for each in findings] == [f"controllers had {each} after a restart" for each in found]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.chaos.rest.workloads.pod_autoscalers import pod_autoscalers
-from tests.lab.chaos.rest.clusters import Change, Manifests, changed, manifest, put, state
+from nominee.machinery.runtime.clock import rfc3339
+from tests.lab.chaos.rest.clusters import NOW, Change, Manifests, changed, manifest, put, state
 
 ACTIVE = [{"type": name, "status": "True"} for name in ("AbleToScale", "ScalingActive")]
 
@@ -53,3 +54,35 @@ def test_a_correct_autoscaler_has_no_finding(change: Change) -> None:
 )
 def test_a_planted_violation_is_found(change: Change, sentence: str) -> None:
     assert _found(change) == [f"horizontalpodautoscaler default/web {sentence}"]
+
+
+def _is_limited(seconds: float, *, reason: str = "ScaleUpLimit", policy: str = "Max") -> Change:
+    """Let the autoscaler have scaled so long ago, and wait for its rate: four pods each 15 s."""
+    limited = {"type": "ScalingLimited", "status": "True", "reason": reason}
+    rules = {"selectPolicy": policy, "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}]}
+
+    def change(manifests: Manifests) -> None:
+        manifests["hpa"]["spec"]["behavior"] = {"scaleUp": rules}
+        status = {"lastScaleTime": rfc3339(NOW - seconds), "conditions": [*ACTIVE, limited]}
+        manifests["hpa"]["status"].update(status)
+
+    return change
+
+
+def test_an_autoscaler_that_its_rate_holds_back_is_not_at_rest() -> None:
+    assert _found(_is_limited(14)) == [
+        "horizontalpodautoscaler default/web scales on when its rate allows it"
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _is_limited(16),
+        _is_limited(14, reason="TooManyReplicas"),
+        _is_limited(14, reason="ScaleDownLimit"),
+        _is_limited(14, policy="Disabled"),
+    ],
+)
+def test_another_limit_or_an_earlier_scaling_is_no_reason_to_wait(change: Change) -> None:
+    assert _found(change) == []

@@ -8,7 +8,8 @@ from nominee.controllers.jobs.shell.expiry import FinishedJobs
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer
-from nominee.lab.chaos.rest.restart import Facts, changes, facts
+from nominee.lab.chaos.rest.restart import Facts, changes, facts, held_by_gated
+from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
 from nominee.machinery.api.objects import ObjectKey
@@ -102,6 +103,17 @@ def marked(status: str) -> Facts:
 def test_a_victim_that_was_not_deleted_is_marked_for_two_minutes_only() -> None:
     assert list(changes(marked("True"), marked("False"))) == []
     assert list(changes(facts(state(correct())), marked("True"))) == []
+
+
+@pytest.mark.parametrize(("gated", "node", "count"), [("g", "n1", 0), ("g", "n2", 1), ("other", "n1", 1)])
+def test_a_restart_frees_the_room_that_was_kept_for_a_gated_pod(gated: str, node: str, count: int) -> None:
+    def waiting(at: str) -> Change:
+        return lambda manifests: manifests.update(p=pod("p", node=at, namespace="default", labels={}))
+
+    document = {"gated": [{"pod": f"default/{gated}"}], "nominated": {"n1": ["default/g"]}}
+    before = state(changed(waiting("")), debug={(SCHEDULER, QUEUE): document})
+    after = facts(state(changed(waiting(node))))
+    assert len(list(changes(facts(before), after, held_by_gated(before)))) == count
 
 
 def test_a_cluster_that_stays_as_it_is_has_no_finding() -> None:

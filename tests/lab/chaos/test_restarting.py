@@ -1,0 +1,68 @@
+"""When the processes of a cluster at rest are restarted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from nominee.lab.chaos import restarting
+from nominee.lab.chaos.rest.state import Expectations
+
+AFTER = "after all processes were restarted"
+
+
+class Cluster:
+    """A cluster whose objects are replaced each time somebody looks, until the last ones stay."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        self.clock = self
+        self.slept: list[float] = []
+        self.crashed = False
+
+    async def sleep(self, seconds: float) -> None:
+        if not self.crashed:
+            self.slept.append(seconds)
+
+    async def look(self) -> str:
+        return self._names.pop(0) if len(self._names) > 1 else self._names[0]
+
+    def holdings(self) -> dict[str, Any]:
+        return {}
+
+    async def history(self) -> Sequence[Any]:
+        return ()
+
+    async def crash_all(self) -> None:
+        self.crashed = True
+
+
+@pytest.mark.parametrize(
+    ("waited", "names", "slept", "found"),
+    [
+        (False, ["a"], 0, ""),
+        (True, ["a"], 1, ""),
+        (True, ["a", "b", "c"], 3, ""),
+        (False, ["a", "b"], 0, f"a is removed {AFTER}; b is created {AFTER}"),
+    ],
+    ids=["at rest", "just come to rest", "what was waited for has consequences", "changed by the restart"],
+)
+async def test_processes_are_restarted_when_nothing_changes(
+    waited: bool, names: Sequence[str], slept: int, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(names)
+
+    async def outstanding(*_: object) -> tuple[str, bool]:
+        return "", waited
+
+    monkeypatch.setattr(restarting, "outstanding", outstanding)
+    monkeypatch.setattr(restarting, "observe", lambda *_: cluster.look())
+    monkeypatch.setattr(restarting, "facts", lambda name: {(name, "uid"): frozenset[str]()})
+    monkeypatch.setattr(restarting, "has_deferred_resizes", lambda _: False)
+    monkeypatch.setattr(restarting, "held_by_gated", lambda _: frozenset[str]())
+    given: Any = cluster
+    text = await restarting.changed_by_restart(given, Expectations())
+    assert text == found
+    assert cluster.slept == [restarting.STEADY_SECONDS] * slept
