@@ -220,7 +220,8 @@ class _LoopRunner:
         from starlette.responses import JSONResponse
 
         state, last = self._state, self._last
-        planner = state.planner
+        planner, now = state.planner, self._process.clock.monotonic()
+        backoff = state.registry.backoff
         return JSONResponse(
             {
                 "at": rfc3339(last.at.now) if last is not None else "",
@@ -229,9 +230,11 @@ class _LoopRunner:
                 "scaleUp": str(last.scale_up.result) if last is not None else "",
                 "scaleDown": str(last.scale_down) if last is not None else "",
                 "unneeded": planner.unneeded_names(),
-                "unneededSeconds": planner.unneeded_nodes.durations(self._process.clock.monotonic()),
+                "unneededSeconds": planner.unneeded_nodes.durations(now),
                 "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
                 "utilization": {name: used.share for name, used in planner.utilization.items()},
                 "deleting": sorted(state.deletions.nodes()),
+                "backedOffGroups": [name for name in sorted(state.view.groups) if backoff.status(name, now)],
+                "inCooldownAfterFailure": state.cooldowns.after_failure(now),
             }
         )

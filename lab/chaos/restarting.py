@@ -9,7 +9,7 @@ from typing import Final
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.observation import observe, outstanding
-from nominee.lab.chaos.rest.restart import changes, facts, held_by_gated
+from nominee.lab.chaos.rest.restart import changes, facts, forgotten
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
@@ -52,16 +52,16 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             # The scenario, or a disturbance, may have started a kubelet just now.
             await cluster.clock.sleep(RESTARTED_SECONDS)
             state, held = await observe(cluster, expectations), cluster.holdings()
-        before, held_room = facts(state), held_by_gated(state)
+        before, lost = facts(state), forgotten(state)
         began = len(await cluster.history())
         await cluster.crash_all()
         found: Sequence[str] = ()
         for seconds in (RESTARTED_SECONDS, LATER_SECONDS):
             await cluster.clock.sleep(seconds)
-            changed = changes(before, facts(await observe(cluster, expectations)), held_room)
+            changed = changes(before, facts(await observe(cluster, expectations)), lost)
             found = list(map(str, changed))
             is_smaller = any(each.value is None for each in (await cluster.history())[began:])
-            if not (is_smaller or held_room):  # else there may be less to keep now
+            if not (is_smaller or lost):  # else there may be less to keep now
                 found += map(str, freed_by_restart(held, cluster.holdings()))
             if not found:
                 break

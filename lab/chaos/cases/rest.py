@@ -98,7 +98,8 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float, scheduled: boo
     acts = not node or ready.get(node, False)  # the API server deletes a pod without a node itself
     if pod.metadata.HasField("deletionTimestamp"):
         ends = from_time(pod.metadata.deletionTimestamp)
-        return "is terminating beyond its grace period" if now >= ends and acts else ""
+        is_held = pod.metadata.finalizers and (pod.status.phase in _ENDED or not node)
+        return "is terminating beyond its grace period" if now >= ends and acts and not is_held else ""
     if pod.status.phase in _ENDED:
         return ""
     if not node:

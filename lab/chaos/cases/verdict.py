@@ -54,11 +54,19 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     ),
     *_known(
         "apiserver*:process=* apiserver*:*=crash* autoscaler:apiserver*=cut* "
-        "autoscaler:apiserver*.Update.nodes=lose-re* autoscaler:apiserver*.Get.nodes=*",
+        "autoscaler:apiserver*.Update.nodes=lose-re* autoscaler:apiserver*.Get.nodes=* "
+        "autoscaler:autoscaler.scaledown.taint.after=error* "
+        "autoscaler:autoscaler.scaledown.untaint.before=error*",
         "has the taint ToBeDeletedByClusterAutoscaler, and is not being deleted",
         "a taint whose write, or whose removal, is reported as failed stays until it is five minutes old",
         "https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.0/cluster-autoscaler/core/"
         "scaledown/actuation/actuator.go",
+    ),
+    *_known(
+        "controllers*:apiserver*.Delete.jobs=* controllers*:apiserver*=cut* apiserver*:*",
+        "keeps * Jobs that are ",
+        "an old Job that could not be deleted is tried again with the next event or schedule of its CronJob",
+        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/cronjob/cronjob_controllerv2.go",
     ),
     *_known(
         "scheduler*:scheduler.preempt.* scheduler*:apiserver*.Patch.pods=* "

@@ -8,15 +8,17 @@ changes then had to change before, whichever component it belongs to.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import Message
 
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import get_condition, has_ended, is_terminating, metadata_of
+from nominee.machinery.api.objects import get_condition, has_ended, is_terminating, key_of, metadata_of
 from nominee.machinery.api.pb import core
 
 Facts = Mapping[tuple[str, str], frozenset[str]]
@@ -69,30 +71,58 @@ def _is_marked(obj: Message) -> bool:
     return get_condition(obj.status.conditions, "DisruptionTarget") is not None
 
 
-def held_by_gated(state: State) -> frozenset[str]:
-    """Return the nodes where the scheduler keeps room for a gated pod that was nominated before.
+@dataclass(frozen=True, kw_only=True)
+class Forgotten:
+    """What processes forget in a restart, and may: those of upstream do, too.
 
-    One that starts enters no nomination of a gated pod, and gives the room to others (kube-scheduler 1.36,
-    moveToActiveQ).
+    `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
+    no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `untold`: pods whose attempt failed, as
+    did the write of their status, which the next attempt repeats. `delays`: whether the autoscaler waits
+    after a failure, or does not see an untold pod: nodes, and the pods on them, may come and go.
     """
-    document = state.debug.get((SCHEDULER, QUEUE))
-    if document is None:
-        return frozenset()
-    gated = {entry["pod"] for entry in document["gated"]}
-    return frozenset(node for node, pods in document["nominated"].items() if gated.intersection(pods))
+
+    nodes: frozenset[str] = frozenset()
+    untold: frozenset[str] = frozenset()
+    delays: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.untold or self.delays)
+
+    def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
+        """Return whether an object changed for this."""
+        kind, _, rest = name.partition(" ")
+        if kind not in ("pod", "node"):
+            return False
+        freed = {f"node {node}" for node in self.nodes}
+        return self.delays or rest in self.untold or ("node none" in former and not freed.isdisjoint(present))
 
 
-def changes(before: Facts, now: Facts, held: Collection[str] = ()) -> Iterator[Finding]:
-    """Find the objects that a restart has changed, created or removed.
+NOTHING: Final = Forgotten()
 
-    Pods that waited may have come to one of the nodes of `held` (`held_by_gated`).
-    """
-    freed = {f"node {name}" for name in held}
+
+def forgotten(state: State) -> Forgotten:
+    """Return what the processes will forget when they are restarted now."""
+    queue = state.debug.get((SCHEDULER, QUEUE)) or {"gated": (), "nominated": {}, "unschedulable": ()}
+    gated = {entry["pod"] for entry in queue["gated"]}
+    told = {str(key_of(pod)) for pod in state.of(kinds.POD) if _has_been_told(pod)}
+    untold = frozenset(entry["pod"] for entry in queue["unschedulable"] if entry["pod"] not in told)
+    loop = state.debug.get((AUTOSCALER, LOOP)) or {}
+    return Forgotten(
+        nodes=frozenset(node for node, pods in queue["nominated"].items() if gated.intersection(pods)),
+        untold=untold,
+        delays=bool(loop and (loop["backedOffGroups"] or loop["inCooldownAfterFailure"] or untold)),
+    )
+
+
+def _has_been_told(pod: core.Pod) -> bool:
+    return get_condition(pod.status.conditions, "PodScheduled") is not None
+
+
+def changes(before: Facts, now: Facts, lost: Forgotten = NOTHING) -> Iterator[Finding]:
+    """Find the objects that a restart has changed, created or removed."""
     for name, uid in sorted(before.keys() | now.keys()):
         former, present = before.get((name, uid)), now.get((name, uid))
-        if former == present:
-            continue
-        if former and present and "node none" in former and not freed.isdisjoint(present):
+        if former == present or lost.excuses(name, former or (), present or ()):
             continue
         if former is None:
             yield Finding(name, f"is created {_RESTARTED}")

@@ -88,6 +88,14 @@ def test_a_pod_without_a_node_is_at_rest_where_no_scheduler_runs() -> None:
     assert unrest([pod(on="n1")], [node()], (), NOW, scheduled=False)
 
 
+def test_a_pod_that_has_stopped_waits_for_its_finalizers() -> None:
+    running, ended = pod(on="n1", deleted=NOW - 5), pod(on="n1", deleted=NOW - 5, phase="Succeeded")
+    for each in (running, ended):
+        each.metadata.finalizers.append("example.com/keep")
+    assert unrest([running], [node()], (), NOW)
+    assert unrest([ended], [node()], (), NOW) == []
+
+
 def test_a_gated_pod_is_at_rest() -> None:
     gated = pod()
     gated.spec.schedulingGates.add(name="example.com/wait")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos import restarting
+from nominee.lab.chaos.rest import restart
 from nominee.lab.chaos.rest.state import Expectations
 
 AFTER = "after all processes were restarted"
@@ -61,7 +62,7 @@ async def test_processes_are_restarted_when_nothing_changes(
     monkeypatch.setattr(restarting, "observe", lambda *_: cluster.look())
     monkeypatch.setattr(restarting, "facts", lambda name: {(name, "uid"): frozenset[str]()})
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda _: False)
-    monkeypatch.setattr(restarting, "held_by_gated", lambda _: frozenset[str]())
+    monkeypatch.setattr(restarting, "forgotten", lambda _: restart.NOTHING)
     given: Any = cluster
     text = await restarting.changed_by_restart(given, Expectations())
     assert text == found

@@ -77,4 +77,5 @@ def _wanted(job: batch.Job, live: int) -> int:
     left = spec.completions - job.status.succeeded
     if spec.HasField("backoffLimitPerIndex"):
         return min(live, left)  # its failed indexes get no more
-    return max(min(left, spec.parallelism), 0)
+    ending = job.status.terminating if spec.podReplacementPolicy == "Failed" else 0
+    return max(min(left, spec.parallelism) - ending, 0)

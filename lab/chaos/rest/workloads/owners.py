@@ -46,7 +46,7 @@ def replica_sets(state: State) -> Iterator[Finding]:
 def deployments(state: State) -> Iterator[Finding]:
     """Find deployments whose replica sets do not have their replicas, or are not counted in the status.
 
-    A rollout that waits for a pod to become ready is left out: it may wait forever.
+    A rollout that waits for a pod to become ready, or to be allowed, is left out: it may wait forever.
     """
     if CONTROLLERS not in state.running:
         return
@@ -56,7 +56,9 @@ def deployments(state: State) -> Iterator[Finding]:
         sets = [one for one in state.of(kinds.REPLICA_SET) if is_controlled_by(one, each)]
         pods = [pod for one in sets for pod in live_pods(state, one)]
         desired = sum(one.spec.replicas for one in sets)
-        if desired != each.spec.replicas and not each.spec.paused and _ready(pods) == len(pods):
+        is_refused = any(condition_is(one.status.conditions, "ReplicaFailure") for one in sets)
+        is_still = each.spec.paused or is_refused or _ready(pods) != len(pods)
+        if desired != each.spec.replicas and not is_still:
             yield Finding(
                 name_of(each), f"has {each.spec.replicas} replicas, and its replica sets have {desired}"
             )

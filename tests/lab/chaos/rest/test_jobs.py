@@ -38,6 +38,7 @@ def _cluster(status: dict[str, Any], *phases: str, **spec: Any) -> Manifests:
         _cluster({}, suspend=True),
         _cluster({}, managedBy="example.com/other"),
         _cluster({}, parallelism=0),
+        _cluster({"terminating": 1}, podReplacementPolicy="Failed"),
     ],
 )
 def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:

@@ -8,12 +8,14 @@ from nominee.controllers.jobs.shell.expiry import FinishedJobs
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer
-from nominee.lab.chaos.rest.restart import Facts, changes, facts, held_by_gated
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
+from nominee.lab.chaos.rest.restart import Facts, changes, facts, forgotten
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.runtime.clock import rfc3339
+from nominee.machinery.wire.values.scalars import Json
 from nominee.simulation.simulation import Simulation
 from tests.lab.chaos.rest.clusters import NOW, Change, Manifests, changed, correct, pod, put, state
 
@@ -110,10 +112,47 @@ def test_a_restart_frees_the_room_that_was_kept_for_a_gated_pod(gated: str, node
     def waiting(at: str) -> Change:
         return lambda manifests: manifests.update(p=pod("p", node=at, namespace="default", labels={}))
 
-    document = {"gated": [{"pod": f"default/{gated}"}], "nominated": {"n1": ["default/g"]}}
+    document = {
+        "gated": [{"pod": f"default/{gated}"}],
+        "nominated": {"n1": ["default/g"]},
+        "unschedulable": [],
+    }
     before = state(changed(waiting("")), debug={(SCHEDULER, QUEUE): document})
     after = facts(state(changed(waiting(node))))
-    assert len(list(changes(facts(before), after, held_by_gated(before)))) == count
+    assert len(list(changes(facts(before), after, forgotten(before)))) == count
+
+
+@pytest.mark.parametrize(
+    ("loop", "count"),
+    [
+        ({"backedOffGroups": [], "inCooldownAfterFailure": False}, 1),
+        ({"backedOffGroups": ["pool"], "inCooldownAfterFailure": False}, 0),
+        ({"backedOffGroups": [], "inCooldownAfterFailure": True}, 0),
+    ],
+)
+def test_an_autoscaler_forgets_that_it_waits_after_a_failure(loop: Json, count: int) -> None:
+    before = state(correct(), debug={(AUTOSCALER, LOOP): loop})
+    after = facts(state(changed(lambda manifests: manifests.pop("node"))))
+    assert len(list(changes(facts(before), after, forgotten(before)))) == count
+
+
+@pytest.mark.parametrize(
+    ("conditions", "count"), [([], 0), ([{"type": "PodScheduled", "status": "False"}], 1)]
+)
+def test_a_failure_that_could_not_be_written_is_written_by_the_next_attempt(
+    conditions: Json, count: int
+) -> None:
+    def waiting(told: Json) -> Change:
+        def change(manifests: Manifests) -> None:
+            manifests["p"] = pod("p", node="", namespace="default", labels={})
+            manifests["p"]["status"]["conditions"] = told
+
+        return change
+
+    document = {"gated": [], "nominated": {}, "unschedulable": [{"pod": "default/p"}]}
+    before = state(changed(waiting(conditions)), debug={(SCHEDULER, QUEUE): document})
+    told = [{"type": "PodScheduled", "status": "False"}, {"type": "other", "status": "True"}]
+    assert len(list(changes(facts(before), facts(state(changed(waiting(told)))), forgotten(before)))) == count
 
 
 def test_a_cluster_that_stays_as_it_is_has_no_finding() -> None:
