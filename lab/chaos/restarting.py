@@ -9,7 +9,7 @@ from typing import Final
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.observation import observe, outstanding
-from nominee.lab.chaos.rest.restart import changes, facts, forgotten
+from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
@@ -52,7 +52,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             # The scenario, or a disturbance, may have started a kubelet just now.
             await cluster.clock.sleep(RESTARTED_SECONDS)
             state, held = await observe(cluster, expectations), cluster.holdings()
-        before, lost = facts(state), forgotten(state)
+        before, lost = facts(state), losses_of(state)
         began = len(await cluster.history())
         await cluster.crash_all()
         found: Sequence[str] = ()
@@ -73,7 +73,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
 
 
 async def _become_steady(cluster: ScenarioCluster, expectations: Expectations) -> None:
-    """Wait until no object changes any more in what a restart must not change.
+    """Wait until no fact of the objects changes any more.
 
     What has just ended has consequences: a pod is replaced, and a node comes for it.
     """

@@ -8,7 +8,7 @@ from typing import Final
 
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import CONFIG_MAP, EVENT, LEASE
-from nominee.machinery.api.objects import condition_is, get_condition
+from nominee.machinery.api.objects import condition_is, get_condition, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
 
@@ -119,11 +119,17 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float, scheduled: boo
 def rewritten(writes: Iterable[Revision], seconds: float) -> list[str]:
     """Return the objects that were written too often for a cluster at rest, in a period of `seconds`.
 
-    Leases, events, and the autoscaler's status, which each of its loops writes, are left out.
+    Leases, events, and the autoscaler's status, which each of its loops writes, are left out. An object that
+    is created again by the same name, as a StatefulSet's pod, is another one.
     """
-    counts = Counter(write.subject for write in writes if write.kind not in _RENEWED)
+    counts = Counter((write.subject, _uid(write)) for write in writes if write.kind not in _RENEWED)
     return [
         f"{subject} is written {count} times within {seconds:g} s, though nothing happens"
-        for subject, count in sorted(counts.items())
+        for (subject, _), count in sorted(counts.items())
         if count > WRITES_MAX
     ]
+
+
+def _uid(write: Revision) -> str:
+    found = (write.object or write.previous) if write.is_readable else None
+    return "" if found is None else metadata_of(found).uid

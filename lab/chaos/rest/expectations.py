@@ -12,6 +12,7 @@ from nominee.lab.scenario.fields.comparison import NONE, matches
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.observing.base import Condition, leaves
 from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.lab.scenario.steps.objects.patch import Patch
 from nominee.lab.scenario.steps.wait import Wait
 from nominee.machinery.api import kinds
@@ -20,8 +21,8 @@ from nominee.machinery.wire.values.scalars import Json
 
 _PHASE = ".status.phase"
 _OUT_OF: Final = "OutOf"
-"""Of OutOfcpu, OutOfpods and so on. A resize, and a binding at the same time, may together exceed a node
-(KEP-1287, "Scheduler and API Server Interaction")."""
+"""Of OutOfcpu, OutOfpods and so on. A resize, or a pod that its author has put on the node, may exceed the
+node together with a binding (KEP-1287, "Scheduler and API Server Interaction")."""
 _RACES: Final = {
     ("metadata", "labels"): "NodeAffinity",
     ("spec", "taints"): "TaintToleration",
@@ -51,7 +52,13 @@ def expectations_of(scenario: Scenario) -> Expectations:
     races = {
         reason for (part, field), reason in _RACES.items() for each in of_nodes if _changes(each, part, field)
     }
-    if any(each.subresource == "resize" for each in patches):
+    has_resize = any(each.subresource == "resize" for each in patches)
+    manifests = [
+        each for step in scenario.steps if isinstance(step.action, Apply) for each in step.action.manifests
+    ]
+    if has_resize or any(
+        each["kind"] == "Pod" and each.get("spec", {}).get("nodeName") for each in manifests
+    ):
         races.add(_OUT_OF)
     return Expectations(rejects=rejects, races=tuple(sorted(races)))
 

@@ -72,21 +72,21 @@ def _is_marked(obj: Message) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forgotten:
-    """What processes forget in a restart, and may: those of upstream do, too.
+class Losses:
+    """The knowledge that a restart takes from processes, from those of upstream, too.
 
     `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
-    no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `untold`: pods whose attempt failed, as
-    did the write of their status, which the next attempt repeats. `delays`: whether the autoscaler waits
-    after a failure, or does not see an untold pod: nodes, and the pods on them, may come and go.
+    no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `unwritten`: pods whose attempt failed,
+    as did the write of their status, which the next attempt repeats. `delays`: whether the autoscaler waits
+    after a failure, or does not see an unwritten pod: nodes, and the pods on them, may come and go.
     """
 
     nodes: frozenset[str] = frozenset()
-    untold: frozenset[str] = frozenset()
+    unwritten: frozenset[str] = frozenset()
     delays: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.nodes or self.untold or self.delays)
+        return bool(self.nodes or self.unwritten or self.delays)
 
     def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
         """Return whether an object changed for this."""
@@ -94,31 +94,33 @@ class Forgotten:
         if kind not in ("pod", "node"):
             return False
         freed = {f"node {node}" for node in self.nodes}
-        return self.delays or rest in self.untold or ("node none" in former and not freed.isdisjoint(present))
+        return (
+            self.delays or rest in self.unwritten or ("node none" in former and not freed.isdisjoint(present))
+        )
 
 
-NOTHING: Final = Forgotten()
+NOTHING: Final = Losses()
 
 
-def forgotten(state: State) -> Forgotten:
-    """Return what the processes will forget when they are restarted now."""
+def losses_of(state: State) -> Losses:
+    """Return the knowledge that a restart takes from the processes now."""
     queue = state.debug.get((SCHEDULER, QUEUE)) or {"gated": (), "nominated": {}, "unschedulable": ()}
     gated = {entry["pod"] for entry in queue["gated"]}
-    told = {str(key_of(pod)) for pod in state.of(kinds.POD) if _has_been_told(pod)}
-    untold = frozenset(entry["pod"] for entry in queue["unschedulable"] if entry["pod"] not in told)
+    written = {str(key_of(pod)) for pod in state.of(kinds.POD) if _has_condition(pod)}
+    unwritten = frozenset(entry["pod"] for entry in queue["unschedulable"] if entry["pod"] not in written)
     loop = state.debug.get((AUTOSCALER, LOOP)) or {}
-    return Forgotten(
+    return Losses(
         nodes=frozenset(node for node, pods in queue["nominated"].items() if gated.intersection(pods)),
-        untold=untold,
-        delays=bool(loop and (loop["backedOffGroups"] or loop["inCooldownAfterFailure"] or untold)),
+        unwritten=unwritten,
+        delays=bool(loop and (loop["backedOffGroups"] or loop["inCooldownAfterFailure"] or unwritten)),
     )
 
 
-def _has_been_told(pod: core.Pod) -> bool:
+def _has_condition(pod: core.Pod) -> bool:
     return get_condition(pod.status.conditions, "PodScheduled") is not None
 
 
-def changes(before: Facts, now: Facts, lost: Forgotten = NOTHING) -> Iterator[Finding]:
+def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Finding]:
     """Find the objects that a restart has changed, created or removed."""
     for name, uid in sorted(before.keys() | now.keys()):
         former, present = before.get((name, uid)), now.get((name, uid))

@@ -138,6 +138,9 @@ def test_an_object_that_is_written_again_and_again_at_rest() -> None:
     assert rewritten(History().put(*usual).revisions, 12.0) == []
     found = rewritten(History().put(*usual, node()).revisions, 12.0)
     assert found == ["Node n1 is written 6 times within 12 s, though nothing happens"]
+    former, again = pod(), pod()
+    former.metadata.uid, again.metadata.uid = "1", "2"
+    assert rewritten(History().put(*[former] * 4).delete(former).put(*[again] * 4).revisions, 12.0) == []
 
 
 def test_a_process_that_works_at_rest() -> None:

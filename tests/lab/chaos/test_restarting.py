@@ -15,7 +15,7 @@ AFTER = "after all processes were restarted"
 
 
 class Cluster:
-    """A cluster whose objects are replaced each time somebody looks, until the last ones stay."""
+    """A cluster whose objects are replaced each time it is looked at, until the last ones stay."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
@@ -62,7 +62,7 @@ async def test_processes_are_restarted_when_nothing_changes(
     monkeypatch.setattr(restarting, "observe", lambda *_: cluster.look())
     monkeypatch.setattr(restarting, "facts", lambda name: {(name, "uid"): frozenset[str]()})
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda _: False)
-    monkeypatch.setattr(restarting, "forgotten", lambda _: restart.NOTHING)
+    monkeypatch.setattr(restarting, "losses_of", lambda _: restart.NOTHING)
     given: Any = cluster
     text = await restarting.changed_by_restart(given, Expectations())
     assert text == found

@@ -52,7 +52,7 @@ def pod_autoscalers(state: State) -> Iterator[Finding]:
 
 
 def _held_back_until(autoscaler: autoscaling.HorizontalPodAutoscaler) -> float:
-    """Return when the rate of an autoscaler allows more than now; 0 if it is not what limits it.
+    """Return when the rate of an autoscaler allows more than now; 0 if another limit holds.
 
     Scalings count for a period, those of an earlier target too (kube-controller-manager 1.36, horizontal.go,
     calculateScaleUpLimitWithScalingRules).

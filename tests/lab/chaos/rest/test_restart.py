@@ -9,7 +9,7 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
-from nominee.lab.chaos.rest.restart import Facts, changes, facts, forgotten
+from nominee.lab.chaos.rest.restart import Facts, changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
@@ -119,7 +119,7 @@ def test_a_restart_frees_the_room_that_was_kept_for_a_gated_pod(gated: str, node
     }
     before = state(changed(waiting("")), debug={(SCHEDULER, QUEUE): document})
     after = facts(state(changed(waiting(node))))
-    assert len(list(changes(facts(before), after, forgotten(before)))) == count
+    assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_restart_frees_the_room_that_was_kept_for_a_gated_pod(gated: str, node
 def test_an_autoscaler_forgets_that_it_waits_after_a_failure(loop: Json, count: int) -> None:
     before = state(correct(), debug={(AUTOSCALER, LOOP): loop})
     after = facts(state(changed(lambda manifests: manifests.pop("node"))))
-    assert len(list(changes(facts(before), after, forgotten(before)))) == count
+    assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
 
 @pytest.mark.parametrize(
@@ -142,17 +142,18 @@ def test_an_autoscaler_forgets_that_it_waits_after_a_failure(loop: Json, count: 
 def test_a_failure_that_could_not_be_written_is_written_by_the_next_attempt(
     conditions: Json, count: int
 ) -> None:
-    def waiting(told: Json) -> Change:
+    def waiting(found: Json) -> Change:
         def change(manifests: Manifests) -> None:
             manifests["p"] = pod("p", node="", namespace="default", labels={})
-            manifests["p"]["status"]["conditions"] = told
+            manifests["p"]["status"]["conditions"] = found
 
         return change
 
     document = {"gated": [], "nominated": {}, "unschedulable": [{"pod": "default/p"}]}
     before = state(changed(waiting(conditions)), debug={(SCHEDULER, QUEUE): document})
-    told = [{"type": "PodScheduled", "status": "False"}, {"type": "other", "status": "True"}]
-    assert len(list(changes(facts(before), facts(state(changed(waiting(told)))), forgotten(before)))) == count
+    written = [{"type": "PodScheduled", "status": "False"}, {"type": "other", "status": "True"}]
+    after = facts(state(changed(waiting(written))))
+    assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
 
 def test_a_cluster_that_stays_as_it_is_has_no_finding() -> None:
