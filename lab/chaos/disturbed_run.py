@@ -49,6 +49,8 @@ QUIET_SECONDS = 0.5
 WATCHED_SECONDS = 12.0
 PERIODS_SECONDS = 36.0
 """For so long writes are counted at rest; after the undisturbed run until all periodic work has come once."""
+_PERIODS_MAX = 4
+"""An autoscaler may remove several nodes, one after another."""
 _NO_ERROR = "exit code 0"
 _DISTURBING = (Phase.FAULTS, Phase.PROCESSES, Phase.FAILPOINTS)
 """When the steps after which a process may end with an error are undone: a leader loses its lease."""
@@ -275,10 +277,10 @@ async def rest(
 async def _restless(
     cluster: ScenarioCluster, seconds: float, usual: Mapping[str, float] | None
 ) -> tuple[str, Mapping[str, float]]:
-    """Return the writes and the work that do not end at rest, nor in a second period; and all work."""
+    """Return the writes and the work that do not end at rest, nor in further periods; and all work."""
     found: Sequence[str] = ()
     work: Mapping[str, float] = {}
-    for _ in range(2):
+    for _ in range(_PERIODS_MAX):
         began, before, attempts = len(await cluster.history()), cluster.callbacks(), await _attempts(cluster)
         await cluster.clock.sleep(seconds)
         work = work_of(before, cluster.callbacks(), seconds)
