@@ -243,6 +243,38 @@ async def test_a_retired_stream_ends_with_its_last_call() -> None:
         await eventually(functools.partial(getattr, stream, "ended"))
 
 
+async def test_a_call_after_retirement_has_a_stream_that_ends_with_it() -> None:
+    server = Server()
+    async with serving(server) as client:
+        await get(client, "a")
+        calls = client._connection._calls
+        assert calls is not None
+        calls.retire()
+        for name in ("late", "later"):  # as of a call that a fault has delayed
+            assert (await get(client, name)).metadata.name == name
+            stream = calls._stream
+            assert stream is not None
+            await eventually(functools.partial(getattr, stream, "ended"))
+    assert server.streams == 3
+
+
+async def test_calls_of_a_stream_that_never_ran_fail_when_it_is_closed() -> None:
+    async with serving(Server()) as client:
+        calls = client._connection._calls
+        assert calls is not None
+        async with anyio.create_task_group() as tasks:
+            codes: list[int] = []
+
+            async def waits() -> None:
+                codes.append(await code_of(client, "a"))
+
+            tasks.start_soon(waits)
+            await asyncio.sleep(0)  # the call is made, and the stream's task has not run
+            assert calls._stream is not None
+            await client.close()
+    assert codes == [503]
+
+
 async def test_an_acknowledgement_that_cannot_be_ends_the_stream() -> None:
     class Wrong(Server):
         async def Calls(self, requests: AsyncIterator[api.CallBatch], context: Context) -> None:

@@ -71,9 +71,7 @@ class BatchedCalls:
         """
         stream = self._stream
         if stream is None or stream.ended:
-            stream = self._stream = _CallStream(self._connect)
-            if self._retired:
-                stream.retire()
+            stream = self._stream = _CallStream(self._connect, retired=self._retired)
         try:
             return await stream.call(method, request, seconds_max)
         except NotServedError:
@@ -93,15 +91,18 @@ class BatchedCalls:
 
 
 class _CallStream:
-    """One stream and its calls, from the first call to its end."""
+    """One stream and its calls, from the first call to its end; one that is retired ends with its last call.
 
-    def __init__(self, connect: Callable[[], Stream]) -> None:
+    Its end does not rely on its task, which never runs if it is cancelled in the turn in which it was made.
+    """
+
+    def __init__(self, connect: Callable[[], Stream], *, retired: bool) -> None:
         self.calls: ClientCalls[_Call] = ClientCalls()
         self.ended = False
         self._connect = connect
         self._loop = asyncio.get_running_loop()
         self._deadlines = Deadlines(self._expire)
-        self._retired = False
+        self._retired = retired
         self._writer_waits: asyncio.Future[None] | None = None
         self._task = self._loop.create_task(self._run())
 
@@ -127,10 +128,20 @@ class _CallStream:
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.wait([self._task])
+        self._end(errors.service_unavailable(_CLOSED))
 
     def _end_if_retired(self) -> None:
         if self._retired and self.calls.is_idle():
             self._task.cancel()
+            self._end(errors.service_unavailable(_CLOSED))
+
+    def _end(self, error: Exception) -> None:
+        """Take no more calls; those that have not ended fail."""
+        self.ended = True
+        self._deadlines.close()
+        for made in self.calls.drop_all():
+            if not made.answer.done():
+                made.answer.set_exception(copy.copy(error))
 
     def _expire(self, number: int) -> None:
         made = self.calls.give_up(number)
@@ -161,11 +172,7 @@ class _CallStream:
         except (grpc.aio.UsageError, grpc.aio.InternalError):
             error = errors.service_unavailable("the client is closed")
         finally:
-            self.ended = True
-            self._deadlines.close()
-            for made in self.calls.drop_all():
-                if not made.answer.done():
-                    made.answer.set_exception(copy.copy(error))
+            self._end(error)
 
     async def _write(self, stream: Stream) -> None:
         """Send messages, one at a time, until the stream ends."""
