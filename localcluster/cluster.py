@@ -91,18 +91,17 @@ class RunningCluster:
         """Return when every process that should run is ready."""
         self._ask("wait", seconds_max=seconds_max)
 
-    def start(self, component: str, arguments: Sequence[str] | None = ()) -> None:
-        """Start a component that is down, with more arguments (None: as before); return when ready."""
-        self._ask("start", component, arguments=None if arguments is None else list(arguments))
+    def start(self, component: str, arguments: Sequence[str] = ()) -> None:
+        """Start a component that is down, with more arguments; return when it is ready."""
+        self._ask("start", component, arguments=list(arguments))
 
     def stop(self, component: str, *, kill: bool = False) -> None:
         """Stop a component, with SIGKILL if asked; it stays down."""
         self._ask("stop", component, kill=kill)
 
-    def restart(self, component: str, arguments: Sequence[str] | None = (), *, kill: bool = False) -> None:
-        """Stop a component and start it with more arguments (None: as before); return when ready."""
-        more = None if arguments is None else list(arguments)
-        self._ask("restart", component, kill=kill, arguments=more)
+    def restart(self, component: str, arguments: Sequence[str] = (), *, kill: bool = False) -> None:
+        """Stop a component and start it with more arguments; return when it is ready."""
+        self._ask("restart", component, kill=kill, arguments=list(arguments))
 
     def pause(self, component: str) -> None:
         """Stop a process with SIGSTOP."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from nominee.lab.scenario import cloud
 from nominee.lab.scenario.fields.options import ComponentOptions, InvariantException
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError, FaultState, ProcessState
+from nominee.localcluster.components import find_process
 from nominee.machinery.api import kinds
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import Clock
@@ -37,6 +39,7 @@ class ScenarioCluster(ABC):
     def __init__(self, directory: Path, client: Client, clock: Clock) -> None:
         self.directory, self.client, self.clock = directory, client, clock
         self.acknowledged = client.write_observer = AcknowledgedWrites()
+        self._last_options: dict[str, ComponentOptions] = {}
 
     # Processes.
 
@@ -48,7 +51,7 @@ class ScenarioCluster(ABC):
     async def start(self, component: str, options: ComponentOptions | None) -> None:
         """Start a component that is down, with the cluster's options and these; return when it is ready.
 
-        None: with the options that it had.
+        None: with the options of its last start, but for the failpoints.
         """
 
     @abstractmethod
@@ -59,8 +62,19 @@ class ScenarioCluster(ABC):
     async def restart(self, component: str, options: ComponentOptions | None, *, kill: bool) -> None:
         """Restart a component with the cluster's options and these; return when it is ready.
 
-        None: with the options that it had.
+        None: with the options of its last start, but for the failpoints.
         """
+
+    def _chosen(self, component: str, options: ComponentOptions | None) -> ComponentOptions:
+        """Return the options of a start."""
+        if options is not None:
+            return options
+        kind, _ = find_process(component)
+        return self._last_options.get(component) or self._last_options.get(kind.name) or ComponentOptions()
+
+    def _note_start(self, component: str, options: ComponentOptions) -> None:
+        """Keep the options of a start for the next one without any."""
+        self._last_options[component] = replace(options, failpoints={})
 
     @abstractmethod
     async def crash(self, component: str) -> None:

@@ -29,3 +29,15 @@ def test_a_process_that_is_restarted_without_options_keeps_those_that_it_had() -
         assert gates(cluster) != GATES
 
     with_cluster(OPTIONS, Simulation(1), use)
+
+
+def test_its_failpoints_are_those_of_one_start() -> None:
+    async def use(cluster: SimulatedCluster) -> None:
+        options = ComponentOptions(feature_gates=GATES, failpoints={"scheduler.bind.before": "error"})
+        for given, count in ((options, 1), (None, 0)):
+            await cluster.restart("scheduler", given, kill=True)
+            assert gates(cluster) == GATES
+            arguments = cluster._processes._more["scheduler"]
+            assert sum(each.startswith("--failpoints=") for each in arguments) == count
+
+    with_cluster(OPTIONS, Simulation(1), use)

@@ -122,9 +122,7 @@ class RealCluster(ScenarioCluster):
     async def processes(self) -> Sequence[ProcessState]:
         return await anyio.to_thread.run_sync(self._processes.processes)
 
-    def _arguments(self, component: str, options: ComponentOptions | None) -> list[str] | None:
-        if options is None:
-            return None
+    def _arguments(self, component: str, options: ComponentOptions) -> list[str]:
         if self._options.component(component).command:
             return []
         arguments = arguments_of(self._options, component, options)
@@ -133,15 +131,19 @@ class RealCluster(ScenarioCluster):
         return arguments
 
     async def start(self, component: str, options: ComponentOptions | None) -> None:
-        arguments = self._arguments(component, options)
+        chosen = self._chosen(component, options)
+        arguments = self._arguments(component, chosen)
         await anyio.to_thread.run_sync(self._processes.start, component, arguments)
+        self._note_start(component, chosen)
 
     async def stop(self, component: str, *, kill: bool) -> None:
         await anyio.to_thread.run_sync(partial(self._processes.stop, component, kill=kill))
 
     async def restart(self, component: str, options: ComponentOptions | None, *, kill: bool) -> None:
-        arguments = self._arguments(component, options)
+        chosen = self._chosen(component, options)
+        arguments = self._arguments(component, chosen)
         await anyio.to_thread.run_sync(partial(self._processes.restart, component, arguments, kill=kill))
+        self._note_start(component, chosen)
 
     async def crash(self, component: str) -> None:
         pids = [each.pid for each in await self.processes() if component in (each.name, each.component)]

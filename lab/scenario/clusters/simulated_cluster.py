@@ -57,22 +57,23 @@ class SimulatedCluster(ScenarioCluster):
     async def processes(self) -> Sequence[ProcessState]:
         return self._processes.states()
 
-    def _arguments(self, component: str, options: ComponentOptions | None) -> list[str] | None:
-        return None if options is None else arguments_of(self._options, component, options)
-
     async def start(self, component: str, options: ComponentOptions | None) -> None:
-        arguments = self._arguments(component, options)
+        chosen = self._chosen(component, options)
+        arguments = arguments_of(self._options, component, chosen)
         self._processes.ask(component, Trigger.START, arguments)
         await self._processes.until(component, ChildState.READY)
+        self._note_start(component, chosen)
 
     async def stop(self, component: str, *, kill: bool) -> None:
         self._processes.ask(component, Trigger.KILL if kill else Trigger.STOP)
         await self._processes.until(component, ChildState.DOWN)
 
     async def restart(self, component: str, options: ComponentOptions | None, *, kill: bool) -> None:
-        arguments = self._arguments(component, options)
+        chosen = self._chosen(component, options)
+        arguments = arguments_of(self._options, component, chosen)
         self._processes.ask(component, Trigger.RESTART_KILL if kill else Trigger.RESTART, arguments)
         await self._processes.until(component, ChildState.READY)
+        self._note_start(component, chosen)
 
     async def crash(self, component: str) -> None:
         for started in self._started(component):
