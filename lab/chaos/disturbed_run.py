@@ -20,6 +20,7 @@ from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.outcomes.facts import Facts, ends_of, facts_of
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
+from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
 from nominee.lab.chaos.rest.scheduling import SCHEDULER
 from nominee.lab.chaos.rest.shapes import shapes_of
@@ -49,7 +50,7 @@ QUIET_SECONDS = 0.5
 WATCHED_SECONDS = 12.0
 PERIODS_SECONDS = 36.0
 """For so long writes are counted at rest; after the undisturbed run until all periodic work has come once."""
-_PERIODS_MAX = 4
+_PERIODS_MAX, _PERIODS_OF_AUTOSCALERS_MAX = 2, 4
 """An autoscaler may remove several nodes, one after another."""
 _NO_ERROR = "exit code 0"
 _DISTURBING = (Phase.FAULTS, Phase.PROCESSES, Phase.FAILPOINTS)
@@ -280,7 +281,8 @@ async def _restless(
     """Return the writes and the work that do not end at rest, nor in further periods; and all work."""
     found: Sequence[str] = ()
     work: Mapping[str, float] = {}
-    for _ in range(_PERIODS_MAX):
+    scales = any(each.component == AUTOSCALER for each in await cluster.processes())
+    for _ in range(_PERIODS_OF_AUTOSCALERS_MAX if scales else _PERIODS_MAX):
         began, before, attempts = len(await cluster.history()), cluster.callbacks(), await _attempts(cluster)
         await cluster.clock.sleep(seconds)
         work = work_of(before, cluster.callbacks(), seconds)

@@ -8,8 +8,10 @@ from typing import Final
 
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
+from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
+from nominee.lab.chaos.rest.scheduling import SCHEDULER
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
@@ -24,6 +26,8 @@ FORGOTTEN_SECONDS: Final = 60.0
 STEADY_SECONDS: Final = 12.0
 """For so long nothing changes before the restart, where the cluster came to rest only now."""
 _LOOKS_MAX: Final = 10
+_FORGETFUL: Final = (SCHEDULER, AUTOSCALER)
+"""The components of `Losses`."""
 _NAMED_MAX: Final = 5
 
 
@@ -61,8 +65,9 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             changed = changes(before, facts(await observe(cluster, expectations)), lost)
             found = list(map(str, changed))
             is_smaller = any(each.value is None for each in (await cluster.history())[began:])
-            if not (is_smaller or lost):  # else there may be less to keep now
-                found += map(str, freed_by_restart(held, cluster.holdings()))
+            if not is_smaller:  # else there may be less to keep now
+                freed = freed_by_restart(held, cluster.holdings())
+                found += [str(each) for each in freed if not (lost and each.object in _FORGETFUL)]
             if not found:
                 break
     except StatusError as error:

@@ -112,7 +112,7 @@ class PodOwner(Controller, Generic[O]):
             return
         self._lists = self.pods.lists
         for key in self.expectations.outstanding():
-            self.queue.add(key)
+            self.pod_changed(key)
 
     # --- writes of pods ---
 
@@ -163,7 +163,7 @@ class PodOwner(Controller, Generic[O]):
             if version > resource_version_number(self.pods.resource_version):
                 self.expectations.expect(key, self.clock.monotonic(), created=uid, version=version)
             else:
-                self.queue.add(key)  # It is gone already, and a list between has no event of it.
+                self.pod_changed(key)  # It is gone already, and a list between has no event of it.
         await self.create_after.hit(owner=str(key))
         self.record_pod(owner, "Create", created)
 

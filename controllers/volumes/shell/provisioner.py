@@ -58,7 +58,10 @@ class Provisioner(Controller):
         )
         match decision:
             case Nothing():
-                self._attempts.end(key, claim.metadata.uid)
+                if claim.spec.volumeName:
+                    self._attempts.forget(key)
+                else:
+                    self._attempts.end(key, claim.metadata.uid)
                 return None
             case Refuse(note):
                 self._warn(claim, note)

@@ -23,6 +23,7 @@ TRY_SECONDS: Final = 12.0
 """A pod that no event concerns is tried again after five minutes, and after an error each 10 s."""
 _RENEWED: Final = frozenset({LEASE, EVENT, CONFIG_MAP})
 _ENDED = frozenset({"Succeeded", "Failed"})
+_OF_CONTROLLERS: Final = frozenset({"batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan"})
 
 
 def work_of(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> dict[str, float]:
@@ -82,6 +83,11 @@ def unrest(
     return found
 
 
+def foreign_finalizers(pod: core.Pod) -> set[str]:
+    """Return the finalizers of a pod that no controller of Kubernetes removes."""
+    return set(pod.metadata.finalizers) - _OF_CONTROLLERS
+
+
 def _needs_preparation(pod: core.Pod) -> bool:
     """Return whether binding may take long: volumes are created, devices are prepared, or a plugin waits.
 
@@ -98,7 +104,7 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float, scheduled: boo
     acts = not node or ready.get(node, False)  # the API server deletes a pod without a node itself
     if pod.metadata.HasField("deletionTimestamp"):
         ends = from_time(pod.metadata.deletionTimestamp)
-        is_held = pod.metadata.finalizers and (pod.status.phase in _ENDED or not node)
+        is_held = foreign_finalizers(pod) and (pod.status.phase in _ENDED or not node)
         return "is terminating beyond its grace period" if now >= ends and acts and not is_held else ""
     if pod.status.phase in _ENDED:
         return ""
@@ -123,9 +129,12 @@ def rewritten(writes: Iterable[Revision], seconds: float) -> list[str]:
     is created again by the same name, as a StatefulSet's pod, is another one.
     """
     counts = Counter((write.subject, _uid(write)) for write in writes if write.kind not in _RENEWED)
+    lives = Counter(subject for subject, _ in counts)
+    written = [(f"{subject} is written", count) for (subject, _), count in sorted(counts.items())]
+    created = [(f"{subject} is created", count) for subject, count in sorted(lives.items())]
     return [
-        f"{subject} is written {count} times within {seconds:g} s, though nothing happens"
-        for (subject, _), count in sorted(counts.items())
+        f"{text} {count} times within {seconds:g} s, though nothing happens"
+        for text, count in (*written, *created)
         if count > WRITES_MAX
     ]
 

@@ -39,12 +39,18 @@ _WRITES_LATE: Final = (
     "slow",
 )
 KNOWN: Final[tuple[AcceptedFinding, ...]] = (
-    *_known(
-        " ".join(f"{process}:*={kind}*" for process in ("kubelet-*", "apiserver*") for kind in _WRITES_LATE),
-        "conditions-keep-their-times: the condition * became *, and its lastTransitionTime",
-        "times have whole seconds: two transitions in one second have one time, also if a kubelet's write of "
-        "the second one fails, and is made again later with its time",
-        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
+    *(
+        accepted
+        for condition in ("*Ready*", "Initialized")
+        for accepted in _known(
+            " ".join(
+                f"{process}:*={kind}*" for process in ("kubelet-*", "apiserver*") for kind in _WRITES_LATE
+            ),
+            f"conditions-keep-their-times: the condition {condition} became *, and its lastTransitionTime",
+            "times have whole seconds: two transitions in one second have one time, also if a kubelet's "
+            "write of the second one fails, and is made again later with its time",
+            "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
+        )
     ),
     *_known(
         " ".join(f"{process}:*={kind}*" for process in ("scheduler*", "apiserver*") for kind in _WRITES_LATE),
@@ -63,14 +69,22 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "scaledown/actuation/actuator.go",
     ),
     *_known(
-        "controllers*:apiserver*.Delete.jobs=* controllers*:apiserver*=cut* apiserver*:*",
+        "controllers*:apiserver*.Delete.jobs=* controllers*:apiserver*=cut* apiserver*:process=* "
+        "apiserver*:*=crash* apiserver*:*Delete*",
         "keeps * Jobs that are ",
         "an old Job that could not be deleted is tried again with the next event or schedule of its CronJob",
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/cronjob/cronjob_controllerv2.go",
     ),
     *_known(
-        "scheduler*:scheduler.preempt.* scheduler*:apiserver*.Patch.pods=* "
-        "scheduler*:apiserver*.Delete.pods=*",
+        " ".join(
+            f"{place}={kind}*"
+            for place in (
+                "scheduler*:scheduler.preempt.*",
+                "scheduler*:apiserver*.Patch.pods",
+                "scheduler*:apiserver*.Delete.pods",
+            )
+            for kind in ("delay", "hang", "lose-response", "pause", "recreate", "remove", "slow")
+        ),
         "waits in the state Gated, and fits on",
         "a preemptor whose last victim another client, or another preemptor, deletes before its eviction is "
         "woken by no event, and a gated pod is not flushed",

@@ -66,6 +66,7 @@ the first attempt of a new process), marks of writes whose answers were lost of 
 of gated pods, which a new process respects only when they come to the active queue; and those whose entries
 are removed when they are next looked at, or by the leader alone."""
 
+_SCHEDULER: Final = "scheduler"
 _QUEUED: Final = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
 _GATED: Final = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."
 
@@ -85,9 +86,8 @@ def freed_by_restart(before: Mapping[str, Holdings], after: Mapping[str, Holding
     now: plugins are asked when a pod comes to that queue (kube-scheduler 1.36, scheduling_queue.go).
     """
     former, present = _by_component(before), _by_component(after)
-    for component in {each.component for each in after.values()}:
-        gated = present[component, _GATED] - former[component, _GATED]
-        present[component, _QUEUED] += max(0, gated)
+    gated = present[_SCHEDULER, _GATED] - former[_SCHEDULER, _GATED]
+    present[_SCHEDULER, _QUEUED] += max(0, gated)
     for (component, place), count in sorted(former.items()):
         if count > present[component, place] and not place.startswith(_HISTORIES):
             name = ".".join(place.rstrip(".").split(".")[-2:])

@@ -7,6 +7,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
+from nominee.lab.chaos.cases.rest import foreign_finalizers
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
@@ -39,7 +40,7 @@ def orphans(state: State) -> Iterator[Finding]:
     if CONTROLLERS not in state.running:
         return
     for pod in state.of(kinds.POD):
-        is_held = is_terminating(pod) and pod.metadata.finalizers
+        is_held = is_terminating(pod) and foreign_finalizers(pod)
         if pod.spec.nodeName and pod.spec.nodeName not in state.node_names and not is_held:
             yield Finding(name_of(pod), f"is bound to {pod.spec.nodeName}, which does not exist")
 

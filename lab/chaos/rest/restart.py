@@ -29,16 +29,16 @@ _RESTARTED: Final = "after all processes were restarted"
 def facts(state: State) -> Facts:
     """Return the facts of the objects that should stay as they are.
 
-    A pod that terminates, tolerates a taint for a while, or was marked as a victim and not deleted, changes
-    in its time.
+    A pod that terminates, or tolerates a taint for a while, goes in its time; the mark of a victim that was
+    not deleted is taken off after two minutes.
     """
     tainted = {node.metadata.name for node in state.of(kinds.NODE) if _evicts(node)}
     return {
-        (name_of(each), metadata_of(each).uid): frozenset(_facts(each))
+        (name_of(each), metadata_of(each).uid): frozenset(_facts(each)) - _marks(each)
         for kind, objects in state.objects.items()
         if has_shape(kind)
         for each in objects
-        if not (_goes(each, state.now) or _is_evicted_later(each, tainted) or _is_marked(each))
+        if not (_goes(each, state.now) or _is_evicted_later(each, tainted))
     }
 
 
@@ -61,14 +61,14 @@ def _is_evicted_later(obj: Message, tainted: Collection[str]) -> bool:
     )
 
 
-def _is_marked(obj: Message) -> bool:
-    """Return whether an object is a pod with DisruptionTarget that has not ended, and is not deleted.
+def _marks(obj: Message) -> set[str]:
+    """Return the fact DisruptionTarget of a pod that has not ended, and is not deleted.
 
     After two minutes it is False (kube-controller-manager 1.36, disruption, stalePodDisruptionTimeout).
     """
     if not isinstance(obj, core.Pod) or has_ended(obj) or is_terminating(obj):
-        return False
-    return get_condition(obj.status.conditions, "DisruptionTarget") is not None
+        return set()
+    return {fact for fact in facts_of(obj) if fact.startswith("DisruptionTarget=")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class Losses:
     `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
     no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `unwritten`: pods whose attempt failed,
     as did the write of their status, which the next attempt repeats. `delays`: whether the autoscaler waits
-    after a failure, or does not see an unwritten pod: nodes, and the pods on them, may come and go.
+    after a failure, or does not see an unwritten pod: nodes may come and go, and pods with them.
     """
 
     nodes: frozenset[str] = frozenset()

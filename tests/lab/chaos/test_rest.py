@@ -94,6 +94,8 @@ def test_a_pod_that_has_stopped_waits_for_its_finalizers() -> None:
         each.metadata.finalizers.append("example.com/keep")
     assert unrest([running], [node()], (), NOW)
     assert unrest([ended], [node()], (), NOW) == []
+    ended.metadata.finalizers[0] = "batch.kubernetes.io/job-tracking"
+    assert unrest([ended], [node()], (), NOW)
 
 
 def test_a_gated_pod_is_at_rest() -> None:
@@ -141,6 +143,14 @@ def test_an_object_that_is_written_again_and_again_at_rest() -> None:
     former, again = pod(), pod()
     former.metadata.uid, again.metadata.uid = "1", "2"
     assert rewritten(History().put(*[former] * 4).delete(former).put(*[again] * 4).revisions, 12.0) == []
+    loop = History()
+    for number in range(6):
+        each = pod()
+        each.metadata.uid = str(number)
+        loop.put(each).delete(each)
+    assert rewritten(loop.revisions, 12.0) == [
+        "Pod default/p is created 6 times within 12 s, though nothing happens"
+    ]
 
 
 def test_a_process_that_works_at_rest() -> None:

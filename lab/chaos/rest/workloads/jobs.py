@@ -24,7 +24,11 @@ def jobs(state: State) -> Iterator[Finding]:
         if is_terminating(job) or job.spec.managedBy not in ("", "kubernetes.io/job-controller"):
             continue
         live = live_pods(state, job)
-        wanted = _wanted(job, len(live))
+        ending = sum(
+            is_controlled_by(pod, job) and is_terminating(pod) and not has_ended(pod)
+            for pod in state.pods_by_namespace.get(job.metadata.namespace, ())
+        )
+        wanted = _wanted(job, len(live), ending)
         if len(live) != wanted:
             seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if job.status.failed else {}
             yield Finding(name_of(job), f"has {len(live)} live pods, and should have {wanted}", **seconds)
@@ -67,8 +71,8 @@ def _is_finished(job: batch.Job) -> bool:
     return any(condition_is(job.status.conditions, end) for end in ("Complete", "Failed"))
 
 
-def _wanted(job: batch.Job, live: int) -> int:
-    """Return how many live pods a Job should have."""
+def _wanted(job: batch.Job, live: int, ending: int) -> int:
+    """Return how many live pods a Job should have, beside those that terminate and have not ended."""
     spec = job.spec
     if spec.suspend or _is_finished(job):
         return 0
@@ -77,5 +81,5 @@ def _wanted(job: batch.Job, live: int) -> int:
     left = spec.completions - job.status.succeeded
     if spec.HasField("backoffLimitPerIndex"):
         return min(live, left)  # its failed indexes get no more
-    ending = job.status.terminating if spec.podReplacementPolicy == "Failed" else 0
+    ending = ending if spec.podReplacementPolicy == "Failed" else 0
     return max(min(left, spec.parallelism) - ending, 0)

@@ -56,7 +56,10 @@ def deployments(state: State) -> Iterator[Finding]:
         sets = [one for one in state.of(kinds.REPLICA_SET) if is_controlled_by(one, each)]
         pods = [pod for one in sets for pod in live_pods(state, one)]
         desired = sum(one.spec.replicas for one in sets)
-        is_refused = any(condition_is(one.status.conditions, "ReplicaFailure") for one in sets)
+        is_refused = any(
+            condition_is(one.status.conditions, "ReplicaFailure") and one.status.replicas < one.spec.replicas
+            for one in sets
+        )
         is_still = each.spec.paused or is_refused or _ready(pods) != len(pods)
         if desired != each.spec.replicas and not is_still:
             yield Finding(

@@ -95,12 +95,12 @@ class SoundBindings(Checker):
         if seen is None or pod is None or node is None or pod.metadata.uid != answer.uid:
             return
         self.checked += 1
-        if is_terminal(pod) or is_terminating(pod):
-            return  # It has ended before the answer came: what it used may be given back.
         yield from self._check_group(pod, seen)
         if pod.spec.schedulingGates:
             yield self.violation("the pod was bound, and has scheduling gates", seen)
-        for problem in (*self._claims(pod, node), *self._volumes(pod, node)):
+        # What it used may be given back if it has ended before the answer came.
+        has_ended = is_terminal(pod) or is_terminating(pod)
+        for problem in () if has_ended else (*self._claims(pod, node), *self._volumes(pod, node)):
             yield self.violation(f"the pod was bound to node {answer.node!r}, and {problem}", seen)
         problem, waited = _problem_of_node(pod, node), answer.uid in self._waited
         self._waited.discard(answer.uid)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.workloads.jobs import cron_jobs, jobs
-from tests.lab.chaos.rest.clusters import Manifests, manifest, pod, state
+from nominee.machinery.runtime.clock import rfc3339
+from tests.lab.chaos.rest.clusters import NOW, Manifests, manifest, pod, state
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "uid-work", "controller": True}
 TRACKING = ["batch.kubernetes.io/job-tracking"]
@@ -29,6 +30,13 @@ def _cluster(status: dict[str, Any], *phases: str, **spec: Any) -> Manifests:
     return found
 
 
+def _ending(phase: str) -> Manifests:
+    """Return a Job that waits for the end of its pod, which terminates."""
+    found = _cluster({"terminating": 1}, phase, podReplacementPolicy="Failed")
+    found["p0"]["metadata"] |= {"deletionTimestamp": rfc3339(NOW + 20), "deletionGracePeriodSeconds": 30}
+    return found
+
+
 @pytest.mark.parametrize(
     "manifests",
     [
@@ -38,7 +46,7 @@ def _cluster(status: dict[str, Any], *phases: str, **spec: Any) -> Manifests:
         _cluster({}, suspend=True),
         _cluster({}, managedBy="example.com/other"),
         _cluster({}, parallelism=0),
-        _cluster({"terminating": 1}, podReplacementPolicy="Failed"),
+        _ending("Running"),
     ],
 )
 def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
@@ -49,6 +57,10 @@ def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
     ("manifests", "sentences"),
     [
         (_cluster({}), ["job default/work has 0 live pods, and should have 1"]),
+        (
+            _cluster({"terminating": 1}, podReplacementPolicy="Failed"),
+            ["job default/work has 0 live pods, and should have 1"],
+        ),
         (
             _cluster({"active": 2, "ready": 2, "succeeded": 1}, "Succeeded", "Running", "Running"),
             ["job default/work has 2 live pods, and should have 1"],

@@ -14,8 +14,12 @@ QUEUED = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
 GATED = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."
 
 
-def _holdings(entries: dict[str, int] | None = None, gone: dict[str, int] | None = None) -> Holdings:
-    return Holdings(component="controllers", entries=Counter(entries or {}), of_gone=Counter(gone or {}))
+def _holdings(
+    entries: dict[str, int] | None = None,
+    gone: dict[str, int] | None = None,
+    component: str = "controllers",
+) -> Holdings:
+    return Holdings(component=component, entries=Counter(entries or {}), of_gone=Counter(gone or {}))
 
 
 def test_entries_of_objects_that_are_gone() -> None:
@@ -62,5 +66,6 @@ def test_processes_of_a_component_are_counted_together() -> None:
 def test_a_queued_pod_may_be_gated_after_a_restart(
     before: dict[str, int], after: dict[str, int], found: list[str]
 ) -> None:
-    findings = freed_by_restart({"scheduler-0": _holdings(before)}, {"scheduler-0": _holdings(after)})
-    assert [str(each) for each in findings] == [f"controllers had {each} after a restart" for each in found]
+    former, present = (_holdings(entries, component="scheduler") for entries in (before, after))
+    findings = freed_by_restart({"scheduler-0": former}, {"scheduler-0": present})
+    assert [str(each) for each in findings] == [f"scheduler had {each} after a restart" for each in found]

@@ -104,7 +104,6 @@ def marked(status: str) -> Facts:
 
 def test_a_victim_that_was_not_deleted_is_marked_for_two_minutes_only() -> None:
     assert list(changes(marked("True"), marked("False"))) == []
-    assert list(changes(facts(state(correct())), marked("True"))) == []
 
 
 @pytest.mark.parametrize(("gated", "node", "count"), [("g", "n1", 0), ("g", "n2", 1), ("other", "n1", 1)])
