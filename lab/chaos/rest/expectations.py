@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from nominee.lab.chaos.rest.state import Expectations
+from nominee.lab.chaos.rest.state import ANY_NODE, Expectations
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.comparison import NONE, matches
@@ -47,20 +47,25 @@ def expectations_of(scenario: Scenario) -> Expectations:
     def rejects(pod: core.Pod) -> bool:
         return any(condition.chooses(kinds.POD, pod) for condition in conditions)
 
-    patches = [step.action for step in scenario.steps if isinstance(step.action, Patch)]
-    of_nodes = [each.patch for each in patches if names.kind(each.kind) is kinds.NODE]
-    races = {
-        reason for (part, field), reason in _RACES.items() for each in of_nodes if _changes(each, part, field)
-    }
-    has_resize = any(each.subresource == "resize" for each in patches)
-    manifests = [
-        each for step in scenario.steps if isinstance(step.action, Apply) for each in step.action.manifests
-    ]
-    if has_resize or any(
-        each["kind"] == "Pod" and each.get("spec", {}).get("nodeName") for each in manifests
-    ):
-        races.add(_OUT_OF)
-    return Expectations(rejects=rejects, races=tuple(sorted(races)))
+    return Expectations(rejects=rejects, races=frozenset(_races(scenario)))
+
+
+def _races(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    for step in scenario.steps:
+        match step.action:
+            case Patch(subresource="resize"):
+                yield ANY_NODE, _OUT_OF
+            case Patch() as patch if names.kind(patch.kind) is kinds.NODE:
+                changed = (reason for field, reason in _RACES.items() if _changes(patch.patch, *field))
+                yield from ((_node(patch.name), reason) for reason in changed)
+            case Apply() as apply:
+                pods = (each.get("spec", {}) for each in apply.manifests if each["kind"] == "Pod")
+                yield from ((_node(spec["nodeName"]), _OUT_OF) for spec in pods if spec.get("nodeName"))
+
+
+def _node(name: str) -> str:
+    """Return the name of a node, ANY_NODE if only the run knows it."""
+    return ANY_NODE if not name or "$" in name else name
 
 
 def _changes(patch: Json, part: str, field: str) -> bool:

@@ -27,8 +27,8 @@ def failures(state: State) -> Iterator[Finding]:
     expected = state.expectations
     preempting = {pod.spec.nodeName for pod in state.of(kinds.POD) if pod.status.reason == "Preempting"}
     for pod in state.of(kinds.POD):
-        races = (*expected.races, "OutOf") if pod.spec.nodeName in preempting else expected.races
-        is_expected = pod.status.reason.startswith(races) or expected.rejects(pod)
+        is_counted = pod.spec.nodeName in preempting and pod.status.reason.startswith("OutOf")
+        is_expected = is_counted or expected.is_race(pod) or expected.rejects(pod)
         is_failed = pod.status.phase == "Failed" and pod.spec.nodeName and not _is_own_failure(pod)
         if is_failed and not is_expected:
             why = f"with the reason {pod.status.reason}" if pod.status.reason else "without a reason"

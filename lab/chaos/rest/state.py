@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
@@ -60,20 +60,31 @@ class Finding:
         return f"{self.object} {self.sentence}"
 
 
+ANY_NODE: Final = "*"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Expectations:
     """States that a correct cluster may have for a reason outside of it: the load.
 
-    `rejects`: whether a pod may be Failed by its kubelet. `races`: how the reasons begin for which a kubelet
-    may refuse any pod, as it has not seen a change that the scheduler has seen, or the other way round.
+    `rejects`: whether a pod may be Failed by its kubelet. `races`: nodes, or ANY_NODE, and how the reasons
+    begin for which their kubelet may refuse a pod: it has not seen a change that the scheduler has seen, or
+    the other way round.
     `shapes` are those after the undisturbed run, by their numbers of objects, and `work` is that of its
     processes; None where nothing was disturbed.
     """
 
     rejects: Callable[[core.Pod], bool] = lambda pod: False
-    races: tuple[str, ...] = ()
+    races: frozenset[tuple[str, str]] = frozenset()
     shapes: Mapping[str, int] | None = None
     work: Mapping[str, float] | None = None
+
+    def is_race(self, pod: core.Pod) -> bool:
+        """Return whether a pod was refused for one of the races."""
+        return any(
+            node in (ANY_NODE, pod.spec.nodeName) and pod.status.reason.startswith(reason)
+            for node, reason in self.races
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -313,7 +313,7 @@ def test_a_kubelet_that_preempts_may_refuse_pods_after_a_restart() -> None:
 def test_a_rejection_that_the_caller_expects_is_no_finding() -> None:
     manifests = changed(has_failed(reason="OutOfcpu"))
     assert findings(state(manifests))
-    assert findings(state(manifests, expectations=Expectations(races=("OutOf",)))) == []
+    assert findings(state(manifests, expectations=Expectations(races=frozenset({("*", "OutOf")})))) == []
     assert (
         findings(
             state(manifests, expectations=Expectations(rejects=lambda pod: pod.metadata.name == "failed"))
@@ -321,8 +321,13 @@ def test_a_rejection_that_the_caller_expects_is_no_finding() -> None:
         == []
     )
     assert findings(
-        state(changed(has_failed(reason="NodeAffinity")), expectations=Expectations(races=("OutOf",)))
+        state(
+            changed(has_failed(reason="NodeAffinity")),
+            expectations=Expectations(races=frozenset({("*", "OutOf")})),
+        )
     )
-    labels = Expectations(races=("NodeAffinity",))
+    labels = Expectations(races=frozenset({("n1", "NodeAffinity")}))
+    elsewhere = Expectations(races=frozenset({("n2", "NodeAffinity")}))
+    assert findings(state(changed(has_failed(reason="NodeAffinity")), expectations=elsewhere))
     assert findings(state(manifests, expectations=labels))
     assert findings(state(changed(has_failed(reason="NodeAffinity")), expectations=labels)) == []

@@ -125,7 +125,7 @@ async def test_an_api_server_that_does_not_answer_is_a_finding(monkeypatch: pyte
 def test_a_scenario_may_wait_for_a_failed_pod() -> None:
     (scenario,) = read_file(ROOT / "scenarios" / "kep-5836-kubelet-preemption.yaml")
     expectations = expectations_of(scenario)
-    assert expectations.races == ("OutOf",)
+    assert expectations.races == {("*", "OutOf"), ("node-0", "OutOf")}
     assert [name for name in ("low", "other") if expectations.rejects(_pod(name))] == ["low"]
 
 
@@ -178,7 +178,23 @@ spec:
     - patch: {{kind: Pod, name: p, patch: {{metadata: {{labels: {{a: b}}}}}}}}
 """
     (scenario,) = read_text(text, "s.yaml")
-    assert expectations_of(scenario).races == expected
+    assert expectations_of(scenario).races == {("node-0", reason) for reason in expected}
+
+
+def test_a_pod_with_a_node_of_its_own_takes_room_that_the_scheduler_gives_away() -> None:
+    text = """
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: s}
+spec:
+  cluster: {nodes: 1}
+  steps:
+    - apply:
+      - {apiVersion: v1, kind: Pod, metadata: {name: own}, spec: {nodeName: node-0, containers: []}}
+      - {apiVersion: v1, kind: Pod, metadata: {name: free}, spec: {containers: []}}
+"""
+    (scenario,) = read_text(text, "s.yaml")
+    assert expectations_of(scenario).races == {("node-0", "OutOf")}
 
 
 def _pod(name: str) -> Any:
