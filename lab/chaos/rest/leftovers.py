@@ -51,7 +51,6 @@ _HISTORIES: Final = (
     "nominee.scheduler.framework.cluster.change_log.",
     "nominee.scheduler.framework.cluster.columns.",
     "nominee.scheduler.framework.cycle_state.",
-    "nominee.scheduler.framework.nominations.nominator.",
     "nominee.scheduler.framework.runtime.",
     "nominee.scheduler.framework.types.",
     "nominee.scheduler.plugins.dynamic_resources.",
@@ -62,13 +61,13 @@ _HISTORIES: Final = (
 )
 """Places where a process has more the longer it runs: histories, back-offs, pools, results of questions
 (the plugins that rejected a waiting pod in its last attempt, and what they computed, may not be those of
-the first attempt of a new process), marks of writes whose answers were lost of pods that wait, nominations
-of gated pods, which a new process respects only when they come to the active queue; and those whose entries
-are removed when they are next looked at, or by the leader alone."""
+the first attempt of a new process), marks of writes whose answers were lost of pods that wait; and those
+whose entries are removed when they are next looked at, or by the leader alone."""
 
 _SCHEDULER: Final = "scheduler"
 _QUEUED: Final = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
 _GATED: Final = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."
+_NOMINATOR: Final = "nominee.scheduler.framework.nominations.nominator."
 
 
 def of_gone(processes: Mapping[str, Holdings]) -> Iterator[Finding]:
@@ -83,11 +82,15 @@ def freed_by_restart(before: Mapping[str, Holdings], after: Mapping[str, Holding
 
     Those of a component are counted together: another of its processes may lead. A pod that waits in the
     active queue of a scheduler that does not lead is gated in a new one if a PreEnqueue plugin rejects it by
-    now: plugins are asked when a pod comes to that queue (kube-scheduler 1.36, scheduling_queue.go).
+    now: plugins are asked when a pod comes to that queue; and the nomination of a gated pod is respected only
+    when it comes there (kube-scheduler 1.36, scheduling_queue.go).
     """
     former, present = _by_component(before), _by_component(after)
-    gated = present[_SCHEDULER, _GATED] - former[_SCHEDULER, _GATED]
-    present[_SCHEDULER, _QUEUED] += max(0, gated)
+    waiting = present[_SCHEDULER, _GATED]
+    present[_SCHEDULER, _QUEUED] += max(0, waiting - former[_SCHEDULER, _GATED])
+    for component, place in former:
+        if place.startswith(_NOMINATOR):
+            present[component, place] += waiting
     for (component, place), count in sorted(former.items()):
         if count > present[component, place] and not place.startswith(_HISTORIES):
             name = ".".join(place.rstrip(".").split(".")[-2:])

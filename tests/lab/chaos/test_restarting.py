@@ -9,7 +9,7 @@ import pytest
 
 from nominee.lab.chaos import restarting
 from nominee.lab.chaos.rest import restart
-from nominee.lab.chaos.rest.state import Expectations
+from nominee.lab.chaos.rest.state import Expectations, Finding
 
 AFTER = "after all processes were restarted"
 
@@ -40,6 +40,27 @@ class Cluster:
         self.crashed = True
 
 
+async def restarted(
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    waited: bool = False,
+    lost: restart.Losses = restart.NOTHING,
+) -> str:
+    """Return the changes by a restart of a cluster; its rules have no finding, perhaps after a while."""
+
+    async def outstanding(*_: object) -> tuple[str, bool]:
+        return "", waited
+
+    monkeypatch.setattr(restarting, "outstanding", outstanding)
+    monkeypatch.setattr(restarting, "observe", lambda *_: cluster.look())
+    monkeypatch.setattr(restarting, "facts", lambda name: {(name, "uid"): frozenset[str]()})
+    monkeypatch.setattr(restarting, "has_deferred_resizes", lambda name: name == "deferred")
+    monkeypatch.setattr(restarting, "losses_of", lambda _: lost)
+    given: Any = cluster
+    return await restarting.changed_by_restart(given, Expectations())
+
+
 @pytest.mark.parametrize(
     ("waited", "names", "slept", "found"),
     [
@@ -54,16 +75,26 @@ async def test_processes_are_restarted_when_nothing_changes(
     waited: bool, names: Sequence[str], slept: int, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster(names)
-
-    async def outstanding(*_: object) -> tuple[str, bool]:
-        return "", waited
-
-    monkeypatch.setattr(restarting, "outstanding", outstanding)
-    monkeypatch.setattr(restarting, "observe", lambda *_: cluster.look())
-    monkeypatch.setattr(restarting, "facts", lambda name: {(name, "uid"): frozenset[str]()})
-    monkeypatch.setattr(restarting, "has_deferred_resizes", lambda _: False)
-    monkeypatch.setattr(restarting, "losses_of", lambda _: restart.NOTHING)
-    given: Any = cluster
-    text = await restarting.changed_by_restart(given, Expectations())
-    assert text == found
+    assert await restarted(cluster, monkeypatch, waited=waited) == found
     assert cluster.slept == [restarting.STEADY_SECONDS] * slept
+
+
+async def test_a_deferred_resize_is_tried_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(["deferred", "done"])
+    assert await restarted(cluster, monkeypatch) == ""
+    assert cluster.slept == [restarting.RESTARTED_SECONDS]
+
+
+@pytest.mark.parametrize(
+    ("lost", "found"),
+    [
+        (restart.NOTHING, "scheduler kept one; kubelet kept one"),
+        (restart.Losses(delays=True), "kubelet kept one"),
+    ],
+)
+async def test_the_memory_of_processes_that_may_forget_is_left_out(
+    lost: restart.Losses, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed = [Finding(name, "kept one") for name in ("scheduler", "kubelet")]
+    monkeypatch.setattr(restarting, "freed_by_restart", lambda *_: freed)
+    assert await restarted(Cluster(["a"]), monkeypatch, lost=lost) == found

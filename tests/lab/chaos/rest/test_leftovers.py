@@ -11,6 +11,7 @@ from nominee.simulation.leftovers import Holdings
 
 DUE = "nominee.controllers.nodes.shell.eviction.TaintEviction._due."
 QUEUED = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
+NOMINATED = "nominee.scheduler.framework.nominations.nominator.Nominator._node_of."
 GATED = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."
 
 
@@ -59,9 +60,11 @@ def test_processes_of_a_component_are_counted_together() -> None:
         ({QUEUED: 2, GATED: 2}, {QUEUED: 1, GATED: 3}, []),
         ({QUEUED: 2, GATED: 2}, {QUEUED: 1, GATED: 2}, ["2 entries of KeyedHeap._entries, and 1"]),
         ({QUEUED: 3}, {QUEUED: 1, GATED: 1}, ["3 entries of KeyedHeap._entries, and 2"]),
+        ({NOMINATED: 1, GATED: 1}, {GATED: 1}, []),
+        ({NOMINATED: 2, GATED: 1}, {GATED: 1}, ["2 entries of Nominator._node_of, and 1"]),
         ({QUEUED: 1, GATED: 2}, {QUEUED: 2, GATED: 1}, ["2 entries of UnschedulablePods._pods, and 1"]),
     ],
-    ids=["gated", "gone", "one gated, one gone", "no longer gated"],
+    ids=["gated", "gone", "one gated, one gone", "gated with a nomination", "kept", "no longer gated"],
 )
 def test_a_queued_pod_may_be_gated_after_a_restart(
     before: dict[str, int], after: dict[str, int], found: list[str]
