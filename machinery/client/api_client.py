@@ -128,8 +128,12 @@ class WriteObserver(Protocol):
         """Take the object that the API server returned."""
         ...
 
-    def deleted(self, kind: AnyKind, namespace: str, name: str) -> None:
-        """Take a deletion; the object may stay for its grace period or finalizers."""
+    def uid_of(self, kind: AnyKind, namespace: str, name: str) -> str:
+        """Return the uid that a deletion is about which is sent now, "" if it is not known."""
+        ...
+
+    def deleted(self, kind: AnyKind, namespace: str, name: str, uid: str) -> None:
+        """Take a deletion, and its uid; the object may stay for its grace period or finalizers."""
         ...
 
 
@@ -392,9 +396,11 @@ class Client:
         request = api.DeleteRequest(
             target=messages.target_of(kind, namespace, name), options=options.SerializeToString()
         )
+        observer = None if dry_run else self.write_observer
+        uid = "" if observer is None else observer.uid_of(kind, namespace, name)
         deleted = bool((await self._call("Delete", request)).deleted)
-        if self.write_observer is not None and not dry_run:
-            self.write_observer.deleted(kind, namespace, name)
+        if observer is not None:
+            observer.deleted(kind, namespace, name, uid)
         return deleted
 
     async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None:

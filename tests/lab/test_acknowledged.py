@@ -47,3 +47,12 @@ async def test_writes_of_a_client_are_found_in_etcd(cluster: Cluster) -> None:
     )
     (result,) = (await _verify(cluster, (lost,))).results
     assert [violation.objects for violation in result.violations] == [("Pod default/p",)]
+
+
+@pytest.mark.parametrize(("before", "count"), [("uid-1", 0), ("uid-2", 1), ("", 0)])
+def test_a_deletion_that_an_object_of_the_name_overtakes_is_not_kept(before: str, count: int) -> None:
+    acknowledged = AcknowledgedWrites()
+    for uid in ("uid-1", "uid-2"):
+        acknowledged.wrote(pod("p", uid=uid))
+    acknowledged.deleted(kinds.POD, "default", "p", before)
+    assert [each.uid for each in acknowledged.writes if each.deleted] == ["uid-2"] * count

@@ -45,11 +45,19 @@ class AcknowledgedWrites:
             )
         )
 
-    def deleted(self, kind: AnyKind, namespace: str, name: str) -> None:
-        """Keep a deletion, if the object's uid is known."""
+    def uid_of(self, kind: AnyKind, namespace: str, name: str) -> str:
+        """Return the uid of the object that was written last under a name, "" if it is not known."""
+        uid: str = self._uids.get(_stored(kind).key(namespace, name), "")
+        return uid
+
+    def deleted(self, kind: AnyKind, namespace: str, name: str, uid: str) -> None:
+        """Keep a deletion, if the uid that the object had when it was sent is known.
+
+        If another one was written meanwhile, it is not known which of them was deleted.
+        """
         kind = _stored(kind)
-        uid = self._uids.pop(kind.key(namespace, name), "")
-        if uid:
+        if uid and uid == self.uid_of(kind, namespace, name):
+            del self._uids[kind.key(namespace, name)]
             self._writes.append(
                 Acknowledged(
                     kind=kind, namespace=namespace, name=name, uid=uid, resource_version=0, deleted=True
