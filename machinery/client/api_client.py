@@ -126,15 +126,12 @@ class WriteObserver(Protocol):
 
     def wrote(self, obj: Message) -> None:
         """Take the object that the API server returned."""
-        ...
 
     def uid_of(self, kind: AnyKind, namespace: str, name: str) -> str:
         """Return the uid that a deletion is about which is sent now, "" if it is not known."""
-        ...
 
     def deleted(self, kind: AnyKind, namespace: str, name: str, uid: str) -> None:
         """Take a deletion, and its uid; the object may stay for its grace period or finalizers."""
-        ...
 
 
 class Client:
