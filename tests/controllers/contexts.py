@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
 
 from nominee.controllers.shell.controller import Context, InformerSet, Recorders
 from nominee.machinery.client.api_client import Client
@@ -10,6 +14,18 @@ from nominee.machinery.features import gates as versions
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import FakeClock
 from tests.support.fake_api import FakeApi
+
+
+@asynccontextmanager
+async def synced(context: Context, *runs: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Run the informers of a context, and these once they are synced; all are cancelled at the end."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(context.informers.run)
+        await context.informers.wait_synced()
+        for run in runs:
+            tasks.start_soon(run)
+        yield
+        tasks.cancel_scope.cancel()
 
 
 def context_of(api: FakeApi, clock: FakeClock, *, root_ca: str = "") -> Context:

@@ -18,7 +18,7 @@ from nominee.machinery.client.api_client import WatchEvent
 from nominee.machinery.client.watches import informer
 from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.builders import owned_by, pod, replica_set
-from tests.controllers.contexts import context_of
+from tests.controllers.contexts import context_of, synced
 from tests.support.fake_api import FakeApi, Json
 
 
@@ -65,14 +65,11 @@ async def test_a_pod_that_a_long_batch_shows_before_the_answer_to_its_creation_i
     api = Api.of(web)
     context = context_of(api, clock)
     controller = ReplicaSetController(context)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(context.informers.run)
-        await context.informers.wait_synced()
+    async with synced(context):
         await controller.create_pod(web, pod_of(web, web.spec.template))
         assert not controller.outstanding()
         await clock.settle()
         assert answered_at[0] < int(controller.pods.resource_version)
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_pod_that_came_and_went_between_two_lists_is_replaced() -> None:
@@ -96,10 +93,7 @@ async def test_a_pod_that_came_and_went_between_two_lists_is_replaced() -> None:
     api = Api.of(web)
     context = context_of(api, clock)
     controller = ReplicaSetController(context)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(context.informers.run)
-        await context.informers.wait_synced()
-        tasks.start_soon(controller.run)
+    async with synced(context, controller.run):
         await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
         (first,) = api.all_of(kinds.POD)
         api.remove(kinds.POD, first.metadata.name)
@@ -108,7 +102,6 @@ async def test_a_pod_that_came_and_went_between_two_lists_is_replaced() -> None:
         broken.set()
         await clock.advance(1.0)
         await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_pod_that_is_gone_when_its_creation_is_answered_is_replaced() -> None:
@@ -127,9 +120,5 @@ async def test_a_pod_that_is_gone_when_its_creation_is_answered_is_replaced() ->
     api = Api.of(web)
     context = context_of(api, FakeClock())
     controller = ReplicaSetController(context)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(context.informers.run)
-        await context.informers.wait_synced()
-        tasks.start_soon(controller.run)
+    async with synced(context, controller.run):
         await api.until(lambda: len(made_pods) == 2)
-        tasks.cancel_scope.cancel()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import anyio
-
 from nominee.controllers.replica_sets.shell.replica_sets import ReplicationControllerController
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.objects import controller_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.builders import pod
-from tests.controllers.contexts import context_of
+from tests.controllers.contexts import context_of, synced
 from tests.support.fake_api import FakeApi
 
 
@@ -36,11 +34,7 @@ async def test_pods_are_created_adopted_counted_and_deleted() -> None:
         assert found is not None
         return found
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(context.informers.run)
-        await context.informers.wait_synced()
-        tasks.start_soon(controller.run)
-        tasks.start_soon(context.recorders.run)
+    async with synced(context, controller.run, context.recorders.run):
         await api.until(lambda: stored().status.replicas == 2)
         owners = [controller_of(each) for each in api.all_of(kinds.POD)]
         assert {(o.kind, o.apiVersion, o.uid) for o in owners if o} == {
@@ -53,7 +47,6 @@ async def test_pods_are_created_adopted_counted_and_deleted() -> None:
         smaller.spec.replicas = 0
         api.put(smaller)
         await api.until(lambda: not api.all_of(kinds.POD))
-        tasks.cancel_scope.cancel()
 
 
 async def test_pods_that_cannot_be_created_set_a_condition() -> None:
@@ -61,11 +54,7 @@ async def test_pods_that_cannot_be_created_set_a_condition() -> None:
     api.reject = lambda request: errors.bad_request("no") if request.verb == "create" else None
     context = context_of(api, FakeClock())
     controller = ReplicationControllerController(context)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(context.informers.run)
-        await context.informers.wait_synced()
-        tasks.start_soon(controller.run)
+    async with synced(context, controller.run):
         await api.until(lambda: bool(api.all_of(kinds.REPLICATION_CONTROLLER)[0].status.conditions))
-        tasks.cancel_scope.cancel()
     (failure,) = api.all_of(kinds.REPLICATION_CONTROLLER)[0].status.conditions
     assert (failure.type, failure.reason, failure.message) == ("ReplicaFailure", "FailedCreate", "no")

@@ -130,20 +130,13 @@ def test_a_scenario_may_wait_for_a_failed_pod() -> None:
 
 
 def test_a_scenario_that_says_that_no_pod_fails_expects_none() -> None:
-    text = """
-apiVersion: scenario.nominee.dev/v1alpha1
-kind: Scenario
-metadata: {name: s}
-spec:
-  cluster: {nodes: 1}
-  steps:
+    steps = """
     - expect: {never: {object: {kind: Pod, jsonPath: {.status.phase: Failed}}}, seconds: 1}
     - expect: {now: {object: {kind: Pod, jsonPath: {.status.phase: Failed}, exists: false}}}
     - expect: {now: {object: {kind: Pod, jsonPath: {.status.phase: Running}, exists: false}}}
 """
-    (scenario,) = read_text(text, "s.yaml")
-    assert not expectations_of(scenario).rejects(_pod("p"))
-    assert not expectations_of(scenario).races
+    assert not _of_steps(steps).rejects(_pod("p"))
+    assert not _of_steps(steps).races
 
 
 @pytest.mark.parametrize(
@@ -167,6 +160,24 @@ spec:
     ],
 )
 def test_a_scenario_that_changes_nodes_may_have_pods_refused(patch: str, expected: tuple[str, ...]) -> None:
+    steps = f"""
+    - patch: {{kind: Node, name: node-0, patch: {patch}}}
+    - patch: {{kind: Pod, name: p, patch: {{metadata: {{labels: {{a: b}}}}}}}}
+"""
+    assert _of_steps(steps).races == {("node-0", reason) for reason in expected}
+
+
+def test_a_pod_with_a_node_of_its_own_takes_room_that_the_scheduler_gives_away() -> None:
+    steps = """
+    - apply:
+      - {apiVersion: v1, kind: Pod, metadata: {name: own}, spec: {nodeName: node-0, containers: []}}
+      - {apiVersion: v1, kind: Pod, metadata: {name: free}, spec: {containers: []}}
+"""
+    assert _of_steps(steps).races == {("node-0", "OutOf")}
+
+
+def _of_steps(steps: str) -> Expectations:
+    """Return the expectations of a scenario with these steps."""
     text = f"""
 apiVersion: scenario.nominee.dev/v1alpha1
 kind: Scenario
@@ -174,27 +185,10 @@ metadata: {{name: s}}
 spec:
   cluster: {{nodes: 1}}
   steps:
-    - patch: {{kind: Node, name: node-0, patch: {patch}}}
-    - patch: {{kind: Pod, name: p, patch: {{metadata: {{labels: {{a: b}}}}}}}}
+{steps.strip(chr(10))}
 """
     (scenario,) = read_text(text, "s.yaml")
-    assert expectations_of(scenario).races == {("node-0", reason) for reason in expected}
-
-
-def test_a_pod_with_a_node_of_its_own_takes_room_that_the_scheduler_gives_away() -> None:
-    text = """
-apiVersion: scenario.nominee.dev/v1alpha1
-kind: Scenario
-metadata: {name: s}
-spec:
-  cluster: {nodes: 1}
-  steps:
-    - apply:
-      - {apiVersion: v1, kind: Pod, metadata: {name: own}, spec: {nodeName: node-0, containers: []}}
-      - {apiVersion: v1, kind: Pod, metadata: {name: free}, spec: {containers: []}}
-"""
-    (scenario,) = read_text(text, "s.yaml")
-    assert expectations_of(scenario).races == {("node-0", "OutOf")}
+    return expectations_of(scenario)
 
 
 def _pod(name: str) -> Any:
