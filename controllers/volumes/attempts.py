@@ -46,10 +46,10 @@ class Attempts:
 
     def end(self, key: ObjectKey, uid: str) -> None:
         """Drop the running attempt of a claim, if any; failed ones stay counted."""
-        if not self.of(key, uid).failures:
+        attempt = self.of(key, uid)
+        attempt.began = None
+        if not attempt.failures:
             self.forget(key)
-        else:
-            self.of(key, uid).began = None
 
     def forget(self, key: ObjectKey) -> None:
         """Drop the running attempt and the failures of a claim."""

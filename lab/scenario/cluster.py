@@ -47,23 +47,35 @@ class ScenarioCluster(ABC):
     async def processes(self) -> Sequence[ProcessState]:
         """Return the state of every process."""
 
-    @abstractmethod
     async def start(self, component: str, options: ComponentOptions | None) -> None:
         """Start a component that is down, with the cluster's options and these; return when it is ready.
 
         None: with the options of its last start, but for the failpoints.
         """
+        chosen = self._chosen(component, options)
+        await self._start(component, chosen)
+        self._note_start(component, chosen)
 
     @abstractmethod
     async def stop(self, component: str, *, kill: bool) -> None:
         """Stop a component, with SIGKILL if asked; it stays down until `start`."""
 
-    @abstractmethod
     async def restart(self, component: str, options: ComponentOptions | None, *, kill: bool) -> None:
         """Restart a component with the cluster's options and these; return when it is ready.
 
         None: with the options of its last start, but for the failpoints.
         """
+        chosen = self._chosen(component, options)
+        await self._restart(component, chosen, kill=kill)
+        self._note_start(component, chosen)
+
+    @abstractmethod
+    async def _start(self, component: str, options: ComponentOptions) -> None:
+        """Start a component with the cluster's options and these."""
+
+    @abstractmethod
+    async def _restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
+        """Restart a component with the cluster's options and these."""
 
     def _chosen(self, component: str, options: ComponentOptions | None) -> ComponentOptions:
         """Return the options of a start."""

@@ -26,26 +26,18 @@ def _known(kinds: str, observation: str, reason: str, link: str) -> list[Accepte
     ]
 
 
-_WRITES_LATE: Final = (
-    "away",
-    "conflict",
-    "crash",
-    "cut",
-    "delay",
-    "hang",
-    "lose-re",
-    "pause",
-    "restart",
-    "slow",
-)
+def _at(places: str, kinds: str) -> str:
+    """Return the patterns of perturbations of each of these kinds at each place."""
+    return " ".join(f"{place}={kind}*" for place in places.split() for kind in kinds.split())
+
+
+_WRITES_LATE: Final = "away conflict crash cut delay hang lose-re pause restart slow"
 KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     *(
         accepted
         for condition in ("*Ready*", "Initialized")
         for accepted in _known(
-            " ".join(
-                f"{process}:*={kind}*" for process in ("kubelet-*", "apiserver*") for kind in _WRITES_LATE
-            ),
+            _at("kubelet-*:* apiserver*:*", _WRITES_LATE),
             f"conditions-keep-their-times: the condition {condition} became *, and its lastTransitionTime",
             "times have whole seconds: two transitions in one second have one time, also if a kubelet's "
             "write of the second one fails, and is made again later with its time",
@@ -53,7 +45,7 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         )
     ),
     *_known(
-        " ".join(f"{process}:*={kind}*" for process in ("scheduler*", "apiserver*") for kind in _WRITES_LATE),
+        _at("scheduler*:* apiserver*:*", _WRITES_LATE),
         "conditions-keep-their-times: the condition PodScheduled is still *, and its lastTransitionTime",
         "a scheduler whose cache does not have its last write yet takes the condition for new",
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
@@ -76,14 +68,10 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/cronjob/cronjob_controllerv2.go",
     ),
     *_known(
-        " ".join(
-            f"{place}={kind}*"
-            for place in (
-                "scheduler*:scheduler.preempt.*",
-                "scheduler*:apiserver*.Patch.pods",
-                "scheduler*:apiserver*.Delete.pods",
-            )
-            for kind in ("delay", "hang", "lose-response", "pause", "recreate", "remove", "slow")
+        _at(
+            "scheduler*:scheduler.preempt.* scheduler*:apiserver*.Patch.pods "
+            "scheduler*:apiserver*.Delete.pods",
+            "delay hang lose-response pause recreate remove slow",
         ),
         "waits in the state Gated, and fits on",
         "a preemptor whose last victim another client, or another preemptor, deletes before its eviction is "

@@ -17,6 +17,7 @@ from nominee.lab.chaos.random.load import Target, plan
 from nominee.lab.chaos.random.load_client import LoadClient
 from nominee.lab.chaos.random.operations import Arm, FailCalls, Fault, Freeze, JumpClock, Kill, Timed
 from nominee.lab.chaos.rest.state import ANY_NODE, Expectations
+from nominee.lab.history.invariants.pod_rules.late_rejections import OUT_OF
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.replacing import REPLACEABLE
 from nominee.lab.scenario.result import Violation
@@ -148,7 +149,7 @@ class RandomRun:
         for node in await self._cordoned():
             with suppress(StatusError):
                 await self._load.uncordon(node)
-        return await rest(cluster, Expectations(races=frozenset({(ANY_NODE, "OutOf")})), QUIET_SECONDS_MAX)
+        return await rest(cluster, Expectations(races=frozenset({(ANY_NODE, OUT_OF)})), QUIET_SECONDS_MAX)
 
     async def _cordoned(self) -> Sequence[str]:
         listed = await retry_unavailable(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from nominee.lab.chaos.rest.state import ANY_NODE, Expectations
+from nominee.lab.history.invariants.pod_rules.late_rejections import OUT_OF
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields import names
 from nominee.lab.scenario.fields.comparison import NONE, matches
@@ -20,19 +21,17 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
 
 _PHASE = ".status.phase"
-_OUT_OF: Final = "OutOf"
-"""Of OutOfcpu, OutOfpods and so on. A resize, or a pod that its author has put on the node, may exceed the
-node together with a binding (KEP-1287, "Scheduler and API Server Interaction")."""
 _RACES: Final = {
     ("metadata", "labels"): "NodeAffinity",
     ("spec", "taints"): "TaintToleration",
-    ("status", "capacity"): _OUT_OF,
-    ("status", "allocatable"): _OUT_OF,
+    ("status", "capacity"): OUT_OF,
+    ("status", "allocatable"): OUT_OF,
 }
 """How the reasons begin for which a kubelet refuses a pod that is bound while a field of its node changes.
 
 One that is restarted refuses pods that its node does not match any more (kubernetes/kubernetes#124586, open
-in 1.36)."""
+in 1.36). A resize, or a pod that its author has put on the node, may exceed the node together with a binding
+(KEP-1287, "Scheduler and API Server Interaction")."""
 
 
 def expectations_of(scenario: Scenario) -> Expectations:
@@ -54,13 +53,13 @@ def _races(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for step in scenario.steps:
         match step.action:
             case Patch(subresource="resize"):
-                yield ANY_NODE, _OUT_OF
+                yield ANY_NODE, OUT_OF
             case Patch() as patch if names.kind(patch.kind) is kinds.NODE:
                 changed = (reason for field, reason in _RACES.items() if _changes(patch.patch, *field))
                 yield from ((_node(patch.name), reason) for reason in changed)
             case Apply() as apply:
                 pods = (each.get("spec", {}) for each in apply.manifests if each["kind"] == "Pod")
-                yield from ((_node(spec["nodeName"]), _OUT_OF) for spec in pods if spec.get("nodeName"))
+                yield from ((_node(spec["nodeName"]), OUT_OF) for spec in pods if spec.get("nodeName"))
 
 
 def _node(name: str) -> str:

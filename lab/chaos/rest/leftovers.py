@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from nominee.lab.chaos.rest.scheduling import SCHEDULER
 from nominee.lab.chaos.rest.state import Finding
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ _HISTORIES: Final = (
 the first attempt of a new process), marks of writes whose answers were lost of pods that wait; and those
 whose entries are removed when they are next looked at, or by the leader alone."""
 
-_SCHEDULER: Final = "scheduler"
 _QUEUED: Final = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
 _GATED: Final = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."
 _NOMINATOR: Final = "nominee.scheduler.framework.nominations.nominator."
@@ -86,8 +86,8 @@ def freed_by_restart(before: Mapping[str, Holdings], after: Mapping[str, Holding
     when it comes there (kube-scheduler 1.36, scheduling_queue.go).
     """
     former, present = _by_component(before), _by_component(after)
-    waiting = present[_SCHEDULER, _GATED]
-    present[_SCHEDULER, _QUEUED] += max(0, waiting - former[_SCHEDULER, _GATED])
+    waiting = present[SCHEDULER, _GATED]
+    present[SCHEDULER, _QUEUED] += max(0, waiting - former[SCHEDULER, _GATED])
     for component, place in former:
         if place.startswith(_NOMINATOR):
             present[component, place] += waiting

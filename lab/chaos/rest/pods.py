@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from nominee.lab.chaos.cases.rest import foreign_finalizers
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
+from nominee.lab.history.invariants.pod_rules.late_rejections import OUT_OF, PREEMPTED
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_terminating
 from nominee.machinery.api.pb import core
@@ -25,9 +26,9 @@ def failures(state: State) -> Iterator[Finding]:
     one that restarts while a pod that it has preempted ends counts this pod (kubernetes/kubernetes#141210).
     """
     expected = state.expectations
-    preempting = {pod.spec.nodeName for pod in state.of(kinds.POD) if pod.status.reason == "Preempting"}
+    preempting = {pod.spec.nodeName for pod in state.of(kinds.POD) if pod.status.reason == PREEMPTED}
     for pod in state.of(kinds.POD):
-        is_counted = pod.spec.nodeName in preempting and pod.status.reason.startswith("OutOf")
+        is_counted = pod.spec.nodeName in preempting and pod.status.reason.startswith(OUT_OF)
         is_expected = is_counted or expected.is_race(pod) or expected.rejects(pod)
         is_failed = pod.status.phase == "Failed" and pod.spec.nodeName and not _is_own_failure(pod)
         if is_failed and not is_expected:

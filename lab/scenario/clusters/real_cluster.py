@@ -130,20 +130,16 @@ class RealCluster(ScenarioCluster):
             self._reconfigured.add(component)
         return arguments
 
-    async def start(self, component: str, options: ComponentOptions | None) -> None:
-        chosen = self._chosen(component, options)
-        arguments = self._arguments(component, chosen)
+    async def _start(self, component: str, options: ComponentOptions) -> None:
+        arguments = self._arguments(component, options)
         await anyio.to_thread.run_sync(self._processes.start, component, arguments)
-        self._note_start(component, chosen)
 
     async def stop(self, component: str, *, kill: bool) -> None:
         await anyio.to_thread.run_sync(partial(self._processes.stop, component, kill=kill))
 
-    async def restart(self, component: str, options: ComponentOptions | None, *, kill: bool) -> None:
-        chosen = self._chosen(component, options)
-        arguments = self._arguments(component, chosen)
+    async def _restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
+        arguments = self._arguments(component, options)
         await anyio.to_thread.run_sync(partial(self._processes.restart, component, arguments, kill=kill))
-        self._note_start(component, chosen)
 
     async def crash(self, component: str) -> None:
         pids = [each.pid for each in await self.processes() if component in (each.name, each.component)]

@@ -57,23 +57,19 @@ class SimulatedCluster(ScenarioCluster):
     async def processes(self) -> Sequence[ProcessState]:
         return self._processes.states()
 
-    async def start(self, component: str, options: ComponentOptions | None) -> None:
-        chosen = self._chosen(component, options)
-        arguments = arguments_of(self._options, component, chosen)
+    async def _start(self, component: str, options: ComponentOptions) -> None:
+        arguments = arguments_of(self._options, component, options)
         self._processes.ask(component, Trigger.START, arguments)
         await self._processes.until(component, ChildState.READY)
-        self._note_start(component, chosen)
 
     async def stop(self, component: str, *, kill: bool) -> None:
         self._processes.ask(component, Trigger.KILL if kill else Trigger.STOP)
         await self._processes.until(component, ChildState.DOWN)
 
-    async def restart(self, component: str, options: ComponentOptions | None, *, kill: bool) -> None:
-        chosen = self._chosen(component, options)
-        arguments = arguments_of(self._options, component, chosen)
+    async def _restart(self, component: str, options: ComponentOptions, *, kill: bool) -> None:
+        arguments = arguments_of(self._options, component, options)
         self._processes.ask(component, Trigger.RESTART_KILL if kill else Trigger.RESTART, arguments)
         await self._processes.until(component, ChildState.READY)
-        self._note_start(component, chosen)
 
     async def crash(self, component: str) -> None:
         for started in self._started(component):

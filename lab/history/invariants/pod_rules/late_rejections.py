@@ -19,9 +19,9 @@ _REASONS: Final = frozenset({
     "PodOSSelectorNodeLabelDoesNotMatch",
     "UnexpectedAdmissionError",
 })  # fmt: skip
-_SHORT_OF: Final = "OutOf"
+OUT_OF: Final = "OutOf"
 """The reasons OutOfcpu, OutOfpods and so on begin with it."""
-_PREEMPTED: Final = "Preempting"
+PREEMPTED: Final = "Preempting"
 _RESTART_SECONDS: Final = 5.0
 
 
@@ -63,7 +63,7 @@ class LateRejections(Checker):
             return
         admitted = self._admitted.get(pod.metadata.uid)
         if pod.status.phase == "Failed":
-            if pod.status.reason == _PREEMPTED:
+            if pod.status.reason == PREEMPTED:
                 self._preempted[pod.spec.nodeName] = revision.time
             before = same_pod_before(revision)
             if before is not None and before.status.phase != "Failed" and is_rejected(pod):
@@ -101,4 +101,4 @@ class LateRejections(Checker):
 
 def is_rejected(pod: core.Pod) -> bool:
     """Return whether a kubelet's admission has refused the pod."""
-    return pod.status.reason in _REASONS or pod.status.reason.startswith(_SHORT_OF)
+    return pod.status.reason in _REASONS or pod.status.reason.startswith(OUT_OF)
