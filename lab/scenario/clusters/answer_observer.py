@@ -156,17 +156,21 @@ class _Named(TypedDict, total=False):
 
     uid: str
     node: str
+    generate_name: str
     expected_version: int
 
 
 def _named(sent: _Sent) -> _Named:
-    """Return the uid and the version in a request, and the node of a binding."""
+    """Return the uid and the version in a request, the node of a binding, and a generateName."""
     request = sent.request
     if isinstance(request, api.DeleteRequest) and request.options:
         return {"uid": meta.DeleteOptions.FromString(request.options).preconditions.uid}
     if isinstance(request, api.CreateRequest) and request.target.subresource == "binding":
         binding = core.Binding.FromString(envelope.unwrap(request.body)[2])
         return {"uid": binding.metadata.uid, "node": binding.target.name}
+    if isinstance(request, api.CreateRequest) and not request.target.subresource:
+        metadata = metadata_of(envelope.decode(sent.kind, request.body))
+        return {} if metadata.name else {"generate_name": metadata.generateName}
     if isinstance(request, api.UpdateRequest) and request.target.subresource in _OF_OBJECT:
         obj = envelope.decode(sent.kind, request.body)
         return {"uid": metadata_of(obj).uid, "expected_version": resource_version_of(obj)}

@@ -20,11 +20,14 @@ REFUSED = Answer(
     kind=kinds.POD,
     namespace="default",
     name="",
+    generate_name="web-",
     begin=1,
     end=1,
     client_pid=101,
 )
-IDLE = replace(REFUSED, method=Method.UPDATE, outcome=Outcome.DONE, name="p", resource_version=7)
+IDLE = replace(
+    REFUSED, method=Method.UPDATE, outcome=Outcome.DONE, name="p", generate_name="", resource_version=7
+)
 CREATED = replace(REFUSED, outcome=Outcome.DONE, name="web-x", resource_version=9)
 
 
@@ -54,7 +57,8 @@ def _doubling(seconds: float, count: int) -> list[float]:
         [replace(IDLE, begin_time=0.01 * number, resource_version=number) for number in range(80)],
         [replace(REFUSED, outcome=Outcome.ALREADY_EXISTS)] * 80,
         [replace(REFUSED, client_pid=number, begin_time=0.0) for number in range(80)],
-        [replace(REFUSED, name=f"p{number}") for number in range(80)],
+        [replace(REFUSED, name=f"p{number}", generate_name="") for number in range(80)],
+        [replace(REFUSED, generate_name=f"web-{number % 5}-") for number in range(80)],
     ],
     ids=[
         "doubles",
@@ -65,6 +69,7 @@ def _doubling(seconds: float, count: int) -> list[float]:
         "exists",
         "other processes",
         "other objects",
+        "other owners",
     ],
 )
 def test_no_hurry(answers: list[Answer]) -> None:
@@ -73,14 +78,14 @@ def test_no_hurry(answers: list[Answer]) -> None:
 
 def test_a_back_off_that_does_not_grow() -> None:
     assert _problems(_at([0.005 * number for number in range(32)])) == [
-        "controllers made 31 requests to create Pod default/ within 1 s, each in vain; "
+        "controllers made 31 requests to create Pod default/web-* within 1 s, each in vain; "
         "the last one was 'refused'"
     ]
 
 
 def test_a_pause_that_is_too_short() -> None:
     (found,) = _problems(_at([0.15 * number for number in range(62)]))
-    assert "made 61 requests to create Pod default/ within 10 s" in found
+    assert "made 61 requests to create Pod default/web-* within 10 s" in found
 
 
 def test_writes_that_change_nothing() -> None:

@@ -38,8 +38,9 @@ class Answer:
     `kind` is the stored one. `begin` is etcd's revision when the request was sent, `end` when the answer
     left the server. `resource_version` is that of the object or list in the answer; for CHANGED the one that
     the request was made for; 0 without one. `expected_version` is the one in an update. `uid` is in the
-    request, and so is `node`, of a binding. `client_pid` and `begin_time` (seconds since the epoch) are of
-    the request. `was_frozen`: its process had just gone on after it had been frozen.
+    request, and so are `node`, of a binding, and `generate_name`, of a creation. `client_pid` and
+    `begin_time` (seconds since the epoch) are of the request. `was_frozen`: its process had just gone on
+    after it had been frozen.
     """
 
     client: str
@@ -54,6 +55,7 @@ class Answer:
     expected_version: int = 0
     uid: str = ""
     node: str = ""
+    generate_name: str = ""
     client_pid: int = 0
     begin_time: float = 0.0
     was_frozen: bool = False

@@ -24,8 +24,8 @@ USER: Final = "user"
 class Retries(Checker):
     """Counts the answers in a row that brought a process nothing: refusals, and writes without a change.
 
-    Requests are the same if method, object and process are; a creation with generateName has no name. One
-    that succeeds ends the row. Source: client-go 1.36, DefaultTypedControllerRateLimiter.
+    Requests are the same if method, object and process are; a creation with generateName has that for a name.
+    One that succeeds ends the row. Source: client-go 1.36, DefaultTypedControllerRateLimiter.
     """
 
     about = Invariant(
@@ -46,11 +46,10 @@ class Retries(Checker):
         """Count an answer, or end the row of its request. The scenario's own client may ask often."""
         if answer.client == USER:
             return
-        request = (answer.client_pid, answer.method, answer.kind, answer.namespace)
-        key = (*request, answer.name)
+        name = answer.generate_name or answer.name
+        key = (answer.client_pid, answer.method, answer.kind, answer.namespace, name)
         if answer.outcome in _ENDS and not self._is_idle(key, answer):
             self._rows.pop(key, None)
-            self._rows.pop((*request, ""), None)
             return
         self.checked += 1
         row = self._rows.setdefault(key, deque(maxlen=_KEPT))
@@ -70,8 +69,12 @@ class Retries(Checker):
         return before == answer.resource_version
 
     def _violation(self, answer: Answer, count: int, seconds: float) -> Violation:
-        name = f"{answer.namespace}/{answer.name}" if answer.namespace else answer.name
-        subject = f"{answer.kind.kind} {name}"
+        name = f"{answer.generate_name}*" if answer.generate_name else answer.name
+        subject = (
+            f"{answer.kind.kind} {answer.namespace}/{name}"
+            if answer.namespace
+            else f"{answer.kind.kind} {name}"
+        )
         ended = "changed nothing" if answer.outcome is Outcome.DONE else f"was {answer.outcome.value!r}"
         return self.violation(
             f"{answer.client or 'a client'} made {count} requests to {answer.method.value} {subject} within "
