@@ -25,13 +25,20 @@ def bound(found: core.Pod) -> core.Pod:
 
 
 def problems_of(
-    found: core.Pod, *objects: Message, late: Message | None = None, after: Message | None = None
+    found: core.Pod,
+    *objects: Message,
+    late: Message | None = None,
+    after: Message | None = None,
+    removed: Message | None = None,
+    seconds: list[core.Node] = SECONDS,
 ) -> list[str]:
     """Return the problems of a pod's binding to n1, long after the objects were written, and `late` was.
 
-    `after` is written between the binding and its answer.
+    `after` is written between the binding and its answer, `removed` is deleted some seconds before it.
     """
     history = History().put(*objects, found, *SECONDS)
+    if removed is not None:
+        history.delete(removed).put(*seconds)
     history.put(*([late] if late is not None else []), bound(found))
     history.put(*([after] if after is not None else []))
     check = Check(ComponentSettings(observes_answers=True), [SoundBindings.about.name])
@@ -138,6 +145,10 @@ def test_volumes() -> None:
     _zone(volume.spec.nodeAffinity.required, "b")
     (problem,) = problems_of(mounts, labelled("a"), wants, volume)
     assert problem.endswith("its volume v is not where the node is")
+    assert problems_of(mounts, labelled("a"), wants, volume, removed=wants) == unbound
+    assert problems_of(mounts, labelled("a"), wants, volume, removed=wants, seconds=SECONDS[:3]) == []
+    wants.spec.volumeName = ""
+    assert problems_of(mounts, labelled("a"), wants, removed=wants, seconds=SECONDS[:3]) == unbound
 
 
 def test_groups() -> None:

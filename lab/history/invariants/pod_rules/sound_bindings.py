@@ -31,7 +31,7 @@ from nominee.machinery.scheduling.taints import find_untolerated
 
 M = TypeVar("M", bound=Message)
 SEEN_SECONDS: Final = 15.0
-"""How long a scheduler may not have seen a change of a node."""
+"""How long a scheduler may not have seen a change of a node, or the removal of a volume claim."""
 
 
 class SoundBindings(Checker):
@@ -39,7 +39,7 @@ class SoundBindings(Checker):
 
     PreBind comes before the binding: it binds the volumes and reserves the claims. A node whose taints or
     labels have just changed may have been another one for the scheduler, and so may one that a nominated pod
-    waited for, on Permit or in PreBind.
+    waited for, on Permit or in PreBind. No finalizer keeps a volume claim whose pod is not on a node yet.
     Source: kube-scheduler 1.36, plugins volumebinding, dynamicresources, tainttoleration, nodeaffinity.
     """
 
@@ -51,6 +51,7 @@ class SoundBindings(Checker):
         checks="bindings of schedulers",
         exceptions={
             "node-changed": f"the node changed within {SEEN_SECONDS:.0f} s, or the pod was nominated before",
+            "claim-removed": f"the volume claim, which was bound, was removed within {SEEN_SECONDS:.0f} s",
         },
     )
     kinds = frozenset({POD, NODE, POD_GROUP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM})
@@ -61,6 +62,8 @@ class SoundBindings(Checker):
         self._newest: dict[str, Revision] = {}
         self._nodes_since: dict[str, float] = {}
         """When taints or labels of a node changed last."""
+        self._claims_removed: dict[str, float] = {}
+        """When a volume claim that was bound was removed, by key."""
         self._gone: Counter[str] = Counter()
         """How many pods of a group were removed: perhaps since it was tried."""
         self._waited: set[str] = set()
@@ -78,6 +81,9 @@ class SoundBindings(Checker):
         before, pod = same_pod_before(revision), revision.after(POD)
         if before is not None and pod is not None and pod.spec.nodeName and before.status.nominatedNodeName:
             self._waited.add(pod.metadata.uid)
+        claim = revision.before(PERSISTENT_VOLUME_CLAIM)
+        if claim is not None and claim.spec.volumeName and revision.value is None:
+            self._claims_removed[revision.key] = revision.time
         old, new = revision.before(NODE), revision.after(NODE)
         if new is not None and (old is None or _placement(old) != _placement(new)):
             self._nodes_since[revision.key] = revision.time
@@ -100,7 +106,7 @@ class SoundBindings(Checker):
             yield self.violation("the pod was bound, and has scheduling gates", seen)
         # What it used may be given back if it has ended before the answer came.
         has_ended = is_terminal(pod) or is_terminating(pod)
-        for problem in () if has_ended else (*self._claims(pod, node), *self._volumes(pod, node)):
+        for problem in () if has_ended else (*self._claims(pod, node), *self._volumes(pod, node, answer)):
             yield self.violation(f"the pod was bound to node {answer.node!r}, and {problem}", seen)
         problem, waited = _problem_of_node(pod, node), answer.uid in self._waited
         self._waited.discard(answer.uid)
@@ -142,9 +148,13 @@ class SoundBindings(Checker):
             elif not _reaches(claim.status.allocation.nodeSelector, node):
                 yield f"its claim {name} has devices that the node does not reach"
 
-    def _volumes(self, pod: core.Pod, node: core.Node) -> Iterator[str]:
+    def _volumes(self, pod: core.Pod, node: core.Node, answer: Answer) -> Iterator[str]:
         for name in claims_of(pod):
-            claim = self._get(PERSISTENT_VOLUME_CLAIM, pod.metadata.namespace, name)
+            removed = self._claims_removed.get(PERSISTENT_VOLUME_CLAIM.key(answer.namespace, name))
+            if removed is not None and removed > answer.begin_time - SEEN_SECONDS:
+                self.allow("claim-removed")
+                continue
+            claim = self._get(PERSISTENT_VOLUME_CLAIM, answer.namespace, name)
             volume = None if claim is None else self._get(PERSISTENT_VOLUME, "", claim.spec.volumeName)
             if claim is None or volume is None or volume.spec.claimRef.uid != claim.metadata.uid:
                 yield f"its volume claim {name} is not bound on both sides"
