@@ -135,7 +135,7 @@ class APIDispatcher:
             match consequence:
                 case Renominated(old, new):
                     self._renominated(old, new)
-                case Lost(outcome):
+                case Lost(outcome) if outcome.error is not None:  # without one, it was cancelled: the process ends
                     _warn(outcome.call, outcome.error)
                 case Released(uid):
                     released = self._released.pop(uid, None)
@@ -143,7 +143,7 @@ class APIDispatcher:
                         released.set()
 
 
-def _warn(call: PodStatusPatch, error: Exception | None) -> None:
+def _warn(call: PodStatusPatch, error: Exception) -> None:
     """Log a failed call. No more is done, since the pod is tried again anyway."""
     if call.purpose is Purpose.NOMINATE:
         _log.warning(
