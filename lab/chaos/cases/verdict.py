@@ -79,6 +79,13 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "https://github.com/kubernetes/kubernetes/issues/141694",
     ),
     *_known(
+        "apiserver*:process=away* apiserver*:process=crash-loop*",
+        "and its PodScheduled became False (SchedulerError)",
+        "a scheduler whose binding has no answer asks for the pod for 12 s, and then takes it for failed, as "
+        "kube-scheduler does at once",
+        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
+    ),
+    *_known(
         "*=recreate*",
         "and its PodScheduled became False (",
         "the patch of a status has no uid; a pod that is created again meanwhile gets what failed "
