@@ -95,6 +95,13 @@ class Observed:
         """Change the template's annotations."""
         self.patch({"template": {"metadata": {"annotations": annotations}}})
 
+    def replace_pod(self, ordinal: int) -> None:
+        """Delete a pod, and wait for the new one. kubectl waits for ever if it lists that one first."""
+        name = f"{self.name}-{ordinal}"
+        before = self.uids()[name]
+        self.kubectl("delete", "pod", name, "--wait=false")
+        eventually_sync(lambda: self.uids().get(name, before), lambda uid: uid != before)
+
     def pods(self) -> list[dict[str, Any]]:
         found = self.kubectl.json("get", "pods", "-l", f"app={self.name}", SORTED)
         items: list[dict[str, Any]] = found["items"]
@@ -201,7 +208,7 @@ def test_a_deleted_pod_comes_back_with_its_name_and_its_claim(sts: Observed) -> 
     sts.apply(claims=True, replicas=2)
     sts.rolled_out()
     before, volumes = sts.uids(), sts.kubectl("get", "pvc", "-o", "jsonpath={.items[*].spec.volumeName}")
-    sts.kubectl("delete", "pod", f"{sts.name}-0")
+    sts.replace_pod(0)
     sts.becomes(lambda: sts.status().get("readyReplicas"), 2)
     after = sts.uids()
     assert after.keys() == before.keys()
@@ -236,11 +243,11 @@ def test_scaling_down_waits_for_an_unready_predecessor(sts: Observed) -> None:
     sts.apply(updateStrategy={"type": "OnDelete"})
     sts.becomes(lambda: sts.status().get("readyReplicas"), 3)
     sts.annotate(NEVER_READY)
-    sts.kubectl("delete", "pod", f"{sts.name}-0")
+    sts.replace_pod(0)
     sts.kubectl("scale", f"sts/{sts.name}", "--replicas=1")
     sts.stays(sts.ordinals, "0 1 2")
     sts.annotate({"nominee.dev/ready-delay": "0s"})
-    sts.kubectl("delete", "pod", f"{sts.name}-0")
+    sts.replace_pod(0)
     sts.becomes(sts.ordinals, "0")
 
 
@@ -316,7 +323,7 @@ def test_a_partition_holds_the_pods_below_it(sts: Observed) -> None:
     sts.rolled_out()
     assert sts.images() == "v1 v1 v2"
     # Even a pod that is deleted comes back at the old revision.
-    sts.kubectl("delete", "pod", f"{sts.name}-1")
+    sts.replace_pod(1)
     sts.becomes(lambda: sts.status().get("readyReplicas"), 3)
     assert sts.images() == "v1 v1 v2"
     status = sts.status()
@@ -333,7 +340,7 @@ def test_on_delete_updates_only_the_pods_that_are_deleted(sts: Observed) -> None
     sts.becomes(lambda: sts.status().get("readyReplicas"), 2)
     sts.kubectl("set", "image", f"sts/{sts.name}", "c=pause:v2")
     sts.stays(sts.images, "v1 v1")
-    sts.kubectl("delete", "pod", f"{sts.name}-1")
+    sts.replace_pod(1)
     sts.becomes(sts.images, "v1 v2")
     assert "OnDelete" in sts.kubectl("describe", "sts", sts.name)
 
@@ -348,7 +355,7 @@ def test_a_broken_update_waits_and_needs_a_forced_roll_back(sts: Observed) -> No
     broken = sts.uids()[f"{sts.name}-2"]
     sts.kubectl("rollout", "undo", f"sts/{sts.name}")
     sts.stays(lambda: sts.uids()[f"{sts.name}-2"], broken)
-    sts.kubectl("delete", "pod", f"{sts.name}-2")
+    sts.replace_pod(2)
     sts.rolled_out()
     assert sts.uids()[f"{sts.name}-2"] != broken
 
@@ -449,7 +456,7 @@ def test_claims_go_with_their_pod_if_the_policy_says_so(sts: Observed) -> None:
     """Concept, "PersistentVolumeClaim retention", whenScaled: not when a pod is deleted otherwise."""
     sts.apply(claims=True, persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})
     sts.rolled_out()
-    sts.kubectl("delete", "pod", f"{sts.name}-1")
+    sts.replace_pod(1)
     sts.becomes(lambda: sts.status().get("readyReplicas"), 3)
     assert sts.claims() == "0 1 2"
     sts.kubectl("scale", f"sts/{sts.name}", "--replicas=1")
