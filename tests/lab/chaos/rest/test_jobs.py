@@ -83,9 +83,10 @@ def test_what_is_wrong_with_a_job_is_found(manifests: Manifests, sentences: list
     assert [str(finding) for finding in jobs(state(manifests))] == sentences
 
 
-def _cron_job(*listed: str, limit: int = 1, **finished: str) -> list[str]:
+def _cron_job(*listed: str, limit: int = 1, suspend: bool = False, **finished: str) -> list[str]:
     """Return the findings on a CronJob with a Job that runs, `now`, and those that are `finished`."""
     spec = {"schedule": "* * * * *", "successfulJobsHistoryLimit": limit, "failedJobsHistoryLimit": limit}
+    spec["suspend"] = suspend
     status = {"active": [{"name": name} for name in listed]}
     manifests = {"cron": manifest("CronJob", "cron", api="batch/v1", spec=spec, status=status)}
     owner = {
@@ -108,9 +109,11 @@ def test_a_correct_cron_job_has_no_finding() -> None:
 
 def test_a_cron_job_lists_its_unfinished_jobs() -> None:
     assert _cron_job() == ["cronjob default/cron lists none as active, which now are"]
-    assert _cron_job("a", "now", a="Complete") == [
-        "cronjob default/cron lists a, now as active, which now are"
-    ]
+    assert _cron_job(suspend=True) == []
+    for suspend in (False, True):
+        assert _cron_job("a", "now", suspend=suspend, a="Complete") == [
+            "cronjob default/cron lists a, now as active, which now are"
+        ]
 
 
 def test_a_cron_job_keeps_to_its_limits() -> None:
