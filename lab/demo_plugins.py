@@ -20,7 +20,7 @@ class SlowPreBind(PreBindPlugin):
     """A PreBind that takes as long as the pod's annotation says, as attaching a device would.
 
     The annotation may be shortened meanwhile. The API does not show this work: only the nomination says
-    on which node the pod will run. PreBind fails if the node is deleted meanwhile.
+    on which node the pod will run. PreBind fails if the node or the pod is deleted meanwhile.
     """
 
     name = "SlowPreBind"
@@ -45,7 +45,10 @@ class SlowPreBind(PreBindPlugin):
             if node is None:
                 return Status(Code.Error, (f'node "{node_name}" is gone',))
             await clock.sleep(_LOOK_SECONDS)
-            now = pods.get(now.metadata.name, now.metadata.namespace) or now
+            found: core.Pod | None = pods.get(pod.name, pod.namespace)
+            if found is None or found.metadata.uid != pod.uid:
+                return Status(Code.Error, (f'pod "{pod.key}" is gone',))
+            now = found
         return None
 
 
