@@ -135,9 +135,8 @@ class APIDispatcher:
             match consequence:
                 case Renominated(old, new):
                     self._renominated(old, new)
-                case Lost(outcome) if (
-                    outcome.error is not None
-                ):  # without one, it was cancelled: the process ends
+                # A call without an error was cancelled: the process ends.
+                case Lost(outcome) if outcome.error is not None:
                     _warn(outcome.call, outcome.error)
                 case Released(uid):
                     released = self._released.pop(uid, None)

@@ -79,5 +79,5 @@ async def test_a_former_leader_that_resumes_does_not_bind(cluster: Cluster, tmp_
         assert await cluster.exited("scheduler-0") == 1
         assert "leaderelection lost" in cluster.log("scheduler-0")
         after = await client.get(kinds.POD, "p", "default")
-        # It may write PodScheduled=False (SchedulerError) before it ends: kube-scheduler's patch has no precondition.
+        # It may write PodScheduled=False (SchedulerError) before it ends: the patch has no precondition.
         assert after.spec == before.spec
