@@ -43,7 +43,8 @@ from nominee.localcluster.supervisor.model.states import COMING_UP, ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 
-REST_SECONDS_MAX = 20.0
+REST_SECONDS_MAX = 30.0
+"""The pod garbage collector looks every 20 s, and an owner then removes its finalizer."""
 LASTING_SECONDS = 5.0
 QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
