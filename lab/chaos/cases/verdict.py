@@ -78,12 +78,19 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "woken by no event, and a gated pod is not flushed",
         "https://github.com/kubernetes/kubernetes/issues/141694",
     ),
-    *_known(
-        "apiserver*:process=away* apiserver*:process=crash-loop*",
-        "and its PodScheduled became False (SchedulerError)",
-        "a scheduler whose binding has no answer asks for the pod for 12 s, and then takes it for failed, as "
-        "kube-scheduler does at once",
-        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
+    *(
+        accepted
+        for observation in (
+            "and its PodScheduled became False (SchedulerError)",
+            "was failed on * with the reason OutOf",
+        )
+        for accepted in _known(
+            "apiserver*:process=away* apiserver*:process=crash-loop*",
+            observation,
+            "a scheduler whose binding has no answer asks for the pod for 12 s, and then takes it for failed, "
+            "and its room for free, as kube-scheduler does at once",
+            "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
+        )
     ),
     *_known(
         "*=recreate*",
