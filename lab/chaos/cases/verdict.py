@@ -87,7 +87,7 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         for accepted in _known(
             "apiserver*:process=away* apiserver*:process=crash-loop*",
             observation,
-            "a scheduler whose binding has no answer asks for the pod for 12 s, and then takes it for failed, "
+            "a scheduler whose binding has no answer asks for the pod for 12 s, and then takes it for failed "
             "and its room for free, as kube-scheduler does at once",
             "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
         )
