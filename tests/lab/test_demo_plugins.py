@@ -10,7 +10,6 @@ import pytest
 from nominee.lab.demo_plugins import DELAY, SlowPreBind
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, Handle
@@ -61,7 +60,7 @@ async def test_the_delay_is_shortened() -> None:
 
 @pytest.mark.parametrize("replaced", [False, True])
 async def test_the_pod_is_gone(replaced: bool) -> None:
-    other = copy_of(pod("p"))
+    other = pod("p")
     other.metadata.uid = "other"
     cluster = _Cluster(other if replaced else None)
     assert await _pre_bind(cluster) == (Code.Error, 'pod "default/p" is gone')

@@ -18,10 +18,11 @@ from nominee.lab.scenario.result import Outcome, ScenarioResult, Violation
 from nominee.machinery.wire.values.scalars import Json
 
 
-def _known(kinds: str, observation: str, reason: str, link: str) -> list[AcceptedFinding]:
-    """Return a finding for each of several patterns of perturbations."""
+def _known(kinds: str, *observations: str, reason: str, link: str) -> list[AcceptedFinding]:
+    """Return a finding for each observation and each of several patterns of perturbations."""
     return [
         AcceptedFinding(case=each, observation=observation, reason=reason, link=link)
+        for observation in observations
         for each in kinds.split()
     ]
 
@@ -33,22 +34,19 @@ def _at(places: str, kinds: str) -> str:
 
 _WRITES_LATE: Final = "away conflict crash cut delay hang lose-re pause restart slow"
 KNOWN: Final[tuple[AcceptedFinding, ...]] = (
-    *(
-        accepted
-        for condition in ("*Ready*", "Initialized")
-        for accepted in _known(
-            _at("kubelet-*:* apiserver*:*", _WRITES_LATE),
-            f"conditions-keep-their-times: the condition {condition} became *, and its lastTransitionTime",
-            "times have whole seconds: two transitions in one second have one time, also if a kubelet's "
-            "write of the second one fails, and is made again later with its time",
-            "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
-        )
+    *_known(
+        _at("kubelet-*:* apiserver*:*", _WRITES_LATE),
+        "conditions-keep-their-times: the condition *Ready* became *, and its lastTransitionTime",
+        "conditions-keep-their-times: the condition Initialized became *, and its lastTransitionTime",
+        reason="times have whole seconds: two transitions in one second have one time, also if a kubelet's "
+        "write of the second one fails, and is made again later with its time",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
     ),
     *_known(
         _at("scheduler*:* apiserver*:*", _WRITES_LATE),
         "conditions-keep-their-times: the condition PodScheduled is still *, and its lastTransitionTime",
-        "a scheduler whose cache does not have its last write yet takes the condition for new",
-        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
+        reason="a scheduler whose cache does not have its last write yet takes the condition for new",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
     ),
     *_known(
         "apiserver*:process=* apiserver*:*=crash* autoscaler:apiserver*=cut* "
@@ -56,16 +54,18 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "autoscaler:autoscaler.scaledown.taint.after=error* "
         "autoscaler:autoscaler.scaledown.untaint.before=error*",
         "has the taint ToBeDeletedByClusterAutoscaler, and is not being deleted",
-        "a taint whose write, or whose removal, is reported as failed stays until it is five minutes old",
-        "https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.0/cluster-autoscaler/core/"
+        reason="a taint whose write, or whose removal, is reported as failed stays until it is "
+        "five minutes old",
+        link="https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.0/cluster-autoscaler/core/"
         "scaledown/actuation/actuator.go",
     ),
     *_known(
         "controllers*:apiserver*.Delete.jobs=* controllers*:apiserver*=cut* apiserver*:process=* "
         "apiserver*:*=crash* apiserver*:*Delete*",
         "keeps * Jobs that are ",
-        "an old Job that could not be deleted is tried again with the next event or schedule of its CronJob",
-        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/cronjob/cronjob_controllerv2.go",
+        reason="an old Job that could not be deleted is tried again with the next event or schedule of its "
+        "CronJob",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/cronjob/cronjob_controllerv2.go",
     ),
     *_known(
         _at(
@@ -74,48 +74,37 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
             "delay hang lose-response pause recreate remove slow",
         ),
         "waits in the state Gated, and fits on",
-        "a preemptor whose last victim another client, or another preemptor, deletes before its eviction is "
-        "woken by no event, and a gated pod is not flushed",
-        "https://github.com/kubernetes/kubernetes/issues/141694",
+        reason="a preemptor whose last victim another client, or another preemptor, deletes before its "
+        "eviction is woken by no event, and a gated pod is not flushed",
+        link="https://github.com/kubernetes/kubernetes/issues/141694",
     ),
-    *(
-        accepted
-        for observation in (
-            "and its PodScheduled became False (SchedulerError)",
-            "was failed on * with the reason OutOf",
-        )
-        for accepted in _known(
-            "apiserver*:process=away* apiserver*:process=crash-loop*",
-            observation,
-            "a scheduler whose binding has no answer asks for the pod for 12 s, and then takes it for failed "
-            "and its room for free, as kube-scheduler does at once",
-            "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
-        )
+    *_known(
+        "apiserver*:process=away* apiserver*:process=crash-loop*",
+        "and its PodScheduled became False (SchedulerError)",
+        "was failed on * with the reason OutOf",
+        reason="a scheduler whose binding has no answer asks for the pod for 12 s, and then takes it for "
+        "failed and its room for free, as kube-scheduler does at once",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
     ),
     *_known(
         "*=recreate*",
         "and its PodScheduled became False (",
-        "the patch of a status has no uid; a pod that is created again meanwhile gets what failed "
+        reason="the patch of a status has no uid; a pod that is created again meanwhile gets what failed "
         "for the former one",
-        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/util/utils.go",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/util/utils.go",
     ),
     *_known(
         "apiserver*:*=remove* apiserver*:*=recreate* scheduler*:*=remove* scheduler*:*=recreate*",
         "is allocated, and reserved for no pod",
-        "Unreserve takes the reservation of a pod that is gone back, and leaves the allocation",
-        "https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
+        reason="Unreserve takes the reservation of a pod that is gone back, and leaves the allocation",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
     ),
-    *(
-        AcceptedFinding(
-            case="*=recreate*",
-            observation=observation,
-            reason="a controller whose cache has the former pod removes the reservation of the new one",
-            link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
-        )
-        for observation in (
-            "devices-have-one-claim: the claim is no longer reserved while Pod",
-            "bindings-are-sound: the pod was bound to node *, and its claim * is not reserved for it",
-        )
+    *_known(
+        "*=recreate*",
+        "devices-have-one-claim: the claim is no longer reserved while Pod",
+        "bindings-are-sound: the pod was bound to node *, and its claim * is not reserved for it",
+        reason="a controller whose cache has the former pod removes the reservation of the new one",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
     ),
 )
 """The accepted findings of all scenarios."""

@@ -47,8 +47,8 @@ def jobs(state: State) -> Iterator[Finding]:
 def cron_jobs(state: State) -> Iterator[Finding]:
     """Find CronJobs whose status does not list their unfinished Jobs, or that keep too many finished ones.
 
-    A Job whose CronJob was suspended before the status was written is listed by no later sync, which would
-    find it when it creates it again (kube-controller-manager 1.36, cronjob_controllerv2.go, syncCronJob).
+    A Job that is missing in the list, since the status write failed, is found when the next sync creates it
+    again; a suspended CronJob creates none (kube-controller-manager 1.36, cronjob_controllerv2.go).
     """
     if CONTROLLERS not in state.running:
         return

@@ -9,7 +9,7 @@ from typing import Final
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.revision import Revision
+from nominee.lab.history.revision import Revision, subject_of
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.pb import core
@@ -66,12 +66,11 @@ class TrueAnswers(Checker):
         states = found.between(answer.begin, answer.end)
         problem = _problem(answer, states)
         if problem:
-            name = f"{answer.namespace}/{answer.name}" if answer.namespace else answer.name
             yield self.violation(
                 f"{answer.client or 'a client'} was answered {_text(answer)} between the revisions "
                 f"{answer.begin} and {answer.end}: {problem}",
                 *(state for state in states if state is not None),
-                objects=(f"{answer.kind.kind} {name}",),
+                objects=(subject_of(answer.kind, answer.namespace, answer.name),),
             )
 
     def _check_list(self, answer: Answer) -> Iterator[Violation]:

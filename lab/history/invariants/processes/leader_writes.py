@@ -12,7 +12,7 @@ from nominee.lab.history.invariants.checking.checker import Checker, Invariant, 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.leaders import leaves_spec
 from nominee.lab.history.invariants.checking.node_leases import NAMESPACE
-from nominee.lab.history.revision import Revision
+from nominee.lab.history.revision import Revision, subject_of
 from nominee.machinery.api.kinds import EVENT, LEASE
 
 _WRITES: Final = frozenset({Method.CREATE, Method.UPDATE, Method.PATCH, Method.DELETE})
@@ -93,8 +93,7 @@ class LeaderWrites(Checker):
             until = write.time
 
     def _violation(self, answer: Answer, problem: str) -> Violation:
-        name = f"{answer.namespace}/{answer.name}" if answer.namespace else answer.name
-        subject = f"{answer.kind.kind} {name}"
+        subject = subject_of(answer.kind, answer.namespace, answer.name)
         return self.violation(
             f"{answer.client} {problem} when it sent its {answer.method.value} of {subject}",
             objects=(subject,),

@@ -9,6 +9,7 @@ from typing import Final
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.revision import subject_of
 
 _LIMITS: Final = ((30, 1.0), (60, 10.0))
 """Requests, and seconds. A rate limiter that begins with 5 ms and doubles it makes 9, and 12; events about
@@ -24,8 +25,8 @@ USER: Final = "user"
 class Retries(Checker):
     """Counts the answers in a row that brought a process nothing: refusals, and writes without a change.
 
-    Requests are the same if method, object and process are; a creation with generateName has that for a name.
-    One that succeeds ends the row. Source: client-go 1.36, DefaultTypedControllerRateLimiter.
+    Requests are the same if method, object and process are; those of creations with one generateName are,
+    too. One that succeeds ends the row. Source: client-go 1.36, DefaultTypedControllerRateLimiter.
     """
 
     about = Invariant(
@@ -70,11 +71,7 @@ class Retries(Checker):
 
     def _violation(self, answer: Answer, count: int, seconds: float) -> Violation:
         name = f"{answer.generate_name}*" if answer.generate_name else answer.name
-        subject = (
-            f"{answer.kind.kind} {answer.namespace}/{name}"
-            if answer.namespace
-            else f"{answer.kind.kind} {name}"
-        )
+        subject = subject_of(answer.kind, answer.namespace, name)
         ended = "changed nothing" if answer.outcome is Outcome.DONE else f"was {answer.outcome.value!r}"
         return self.violation(
             f"{answer.client or 'a client'} made {count} requests to {answer.method.value} {subject} within "
