@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Final
 
 from google.protobuf.message import Message
@@ -12,6 +12,7 @@ from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.base import Condition, Observed
 from nominee.lab.scenario.observing.world import World
+from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 
 LOOK_SECONDS: Final = 0.5
@@ -35,6 +36,19 @@ class Waiting:
     async def observe(self, condition: Condition) -> Observed:
         """Evaluate a condition now."""
         return await condition.observe(self._world, self._cluster)
+
+    async def now(self, condition: Condition, *, holds: bool = True) -> Observed:
+        """Evaluate a condition now; if it is not as it must be, once more when the watches have caught up.
+
+        The watches of two kinds may lag by different times: after a `wait` for a Job, its pods may be those
+        of a moment before.
+        """
+        observed = await self.observe(condition)
+        if observed.holds is not holds and condition.watched():
+            with suppress(StatusError):
+                await self._world.catch_up(condition.watched())
+            observed = await self.observe(condition)
+        return observed
 
     async def until(self, condition: Condition, seconds: float) -> Observed:
         """Wait until a condition holds, also if only for a moment.
@@ -62,6 +76,7 @@ class Waiting:
         Raises:
             StepFailedError: it does not.
         """
+        await self.now(condition, holds=must_hold)
         end = self._clock.monotonic() + seconds
         with _Latch(self._world, condition, holds=not must_hold) as latch:
             while True:

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -19,12 +20,14 @@ from nominee.lab.scenario.observing.base import Condition, JsonObject, Observed
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import ObjectKey, key_of, metadata_of
-from nominee.machinery.client.api_client import Client
+from nominee.machinery.client.api_client import Client, ListResult
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire.codec import to_json
 
 ALWAYS_WATCHED: tuple[AnyKind, ...] = (kinds.POD, kinds.NODE)
+CATCH_UP_SECONDS: Final = 5.0
+"""The longest wait for watches after a read: a watch that is broken must not hold up a step."""
 Change = Callable[[AnyKind, Message | None, Message | None], None]
 """A listener: kind, object before, object after."""
 
@@ -39,7 +42,7 @@ class World:
     """Copies of the objects of some kinds."""
 
     def __init__(self, client: Client, clock: Clock, watched: Sequence[AnyKind]) -> None:
-        self._clock = clock
+        self._client, self._clock = client, clock
         self._informers: dict[AnyKind, Informer[Message]] = {}
         self._json: dict[tuple[AnyKind, ObjectKey], tuple[Message, JsonObject]] = {}
         self._last_states: dict[tuple[AnyKind, ObjectKey], tuple[Message, float]] = {}
@@ -75,7 +78,7 @@ class World:
     def last_deleted(self, kind: AnyKind, name: str, namespace: str) -> int:
         """Return the revision of an object's last deletion that was seen, or 0."""
         last = self._last_states.get((kind, ObjectKey(namespace, name)))
-        return 0 if last is None else int(metadata_of(last[0]).resourceVersion or 0)
+        return 0 if last is None else _revision(last[0])
 
     def deletions(self, kind: AnyKind) -> list[tuple[Message, float]]:
         """Return the last state of each deleted object, the latest last, and the time: seconds of the run."""
@@ -112,6 +115,33 @@ class World:
             await changed.wait()
             tasks.cancel_scope.cancel()
 
+    async def catch_up(self, kinds_looked_at: Iterable[AnyKind]) -> None:
+        """Read the kinds, and wait until the watches have shown the same, for at most CATCH_UP_SECONDS.
+
+        Raises:
+            StatusError: the API server does not answer.
+        """
+        with anyio.move_on_after(CATCH_UP_SECONDS):
+            for kind in dict.fromkeys(kinds_looked_at):
+                listed = await self._client.list(kind)
+                while self._is_behind(kind, listed):
+                    await self.wait_changed(CATCH_UP_SECONDS)
+
+    def _is_behind(self, kind: AnyKind, listed: ListResult[Message]) -> bool:
+        """Return whether an object here is older than in a list, or is not in the list any more."""
+        at = int(listed.resource_version)
+        if int(self._informers[kind].resource_version) >= at:
+            return False
+        keys = set()
+        for obj in listed.items:
+            key = key_of(obj)
+            keys.add(key)
+            here = self.get(kind, key.name, key.namespace)
+            known = self.last_deleted(kind, key.name, key.namespace) if here is None else _revision(here)
+            if known < _revision(obj):
+                return True
+        return any(key_of(here) not in keys and _revision(here) <= at for here in self.messages(kind))
+
     @contextmanager
     def listening(self, listener: Change) -> Iterator[None]:
         """Call a listener at each change inside the block."""
@@ -145,3 +175,7 @@ class World:
         if last is None or last[0] is not condition or last[1] != self._changes:
             last = self._last = (condition, self._changes, condition.evaluate(self))
         return last[2]
+
+
+def _revision(obj: Message) -> int:
+    return int(metadata_of(obj).resourceVersion or 0)

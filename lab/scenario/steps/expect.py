@@ -109,7 +109,7 @@ class Expect(Action):
     async def perform(self, stage: Stage) -> Performed:
         """Check the condition."""
         if self.mode is Mode.NOW:
-            observed = await stage.waiting.observe(self.condition)
+            observed = await stage.waiting.now(self.condition)
             if not observed.holds:
                 raise StepFailedError(f"observed: {observed.text}")
         elif self.mode is Mode.EVENTUALLY:
