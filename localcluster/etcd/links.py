@@ -26,6 +26,7 @@ OFF: Final = "off"
 EVERY: Final = "etcd"
 LEADER: Final = "etcd-leader"
 _RELAY: Final = "-relay.sock"
+_LOOKS_MAX: Final = 5
 
 
 class LinkError(Exception):
@@ -78,9 +79,17 @@ def links(directory: Path, member: str) -> list[tuple[str, str]]:
 
 
 def states(directory: Path) -> dict[frozenset[str], bool]:
-    """Return whether each link is cut, by its two members; without links of which no relay runs."""
+    """Return whether each link is cut, by its two members; without links of which no relay runs.
+
+    Members are asked again, at most 5 times, until they answer the same twice: `put` may change one after
+    the other meanwhile.
+    """
     members = running(directory)
     answers = {name: _ask(directory, name) for name in members}
+    for _ in range(_LOOKS_MAX):
+        before, answers = answers, {name: _ask(directory, name) for name in members}
+        if answers == before:
+            break
     return {
         frozenset((one, other)): other in (answers[one] or ()) or one in (answers[other] or ())
         for one, other in combinations(members, 2)

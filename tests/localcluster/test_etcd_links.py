@@ -176,6 +176,27 @@ async def test_the_states_of_links(tmp_path: Path) -> None:
         assert await states() == {"etcd-0 etcd-2": False, "etcd-1 etcd-2": False}
 
 
+async def test_links_that_are_cut_while_members_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, asked = etcd_links._ask, []
+
+    def ask_and_cut(directory: Path, name: str, **command: list[str]) -> frozenset[str] | None:
+        answer = ask(directory, name, **command)
+        asked.append(name)
+        if asked == ["etcd-0", "etcd-1"]:
+            etcd_links.put(directory, "etcd-1", "*", "cut")
+        return answer
+
+    async with three(tmp_path):
+        monkeypatch.setattr(etcd_links, "_ask", ask_and_cut)
+        found = await anyio.to_thread.run_sync(etcd_links.states, tmp_path)
+    assert {link for link, cut in found.items() if cut} == {
+        frozenset(("etcd-0", "etcd-1")),
+        frozenset(("etcd-1", "etcd-2")),
+    }
+
+
 async def test_the_command(tmp_path: Path) -> None:
     async with three(tmp_path):
 
