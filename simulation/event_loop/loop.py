@@ -20,6 +20,7 @@ from types import CoroutineType
 from typing import Final, TypeGuard, TypeVar, TypeVarTuple, Unpack
 
 from nominee.machinery.runtime.runtime import RUNTIME
+from nominee.simulation.event_loop.watchdog import limit_callbacks
 from nominee.simulation.owner import Owner, OwnerState
 from nominee.simulation.runtime import SimulatedRuntime, current_owner, owner_of
 
@@ -123,6 +124,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """How many callbacks have run."""
         self.problems: list[str] = []
         """What asyncio reported: exceptions that no task retrieved."""
+        self._endless = ""
+        """The callback that was ended, as it took too long."""
 
     def next_number(self) -> int:
         """Return a number that no task or timer of this loop has had."""
@@ -199,15 +202,16 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Run a coroutine to its end, and with it everything else.
 
         Raises:
-            SimulationError: nothing can happen any more, or no time passes.
+            SimulationError: nothing can happen any more, no time passes, or a callback does not end.
             KeyboardInterrupt: a handler in `interrupts` raised it.
         """
         task = self.create_task(future)
         asyncio.events._set_running_loop(self)
         self._running = True
         try:
-            while not task.done():
-                self._step()
+            with limit_callbacks(lambda: self.callbacks, self._on_endless):
+                while not task.done():
+                    self._step()
         finally:
             self._running = False
             asyncio.events._set_running_loop(None)
@@ -246,6 +250,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 self.call_exception_handler(
                     {"message": f"Exception in callback {callback!r}", "exception": error}
                 )
+        if self._endless:
+            raise SimulationError(self._endless)
         self._standstill += self.callbacks - started
         if self._standstill > STANDSTILL_CALLBACKS_MAX:
             raise SimulationError(
@@ -253,6 +259,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             )
 
     _standstill = 0
+
+    def _on_endless(self, calls: str) -> None:
+        owner = current_owner()
+        name = "the network" if owner is None else owner.name
+        self._endless = f"{name} does not give way to others at {self._now:.6f} s: {calls}"
 
     def _advance(self) -> None:
         timers = self._timers
@@ -273,7 +284,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """
         for owner in owners:
             self.resume(owner)
-        self._standstill = 0
+        self._standstill, self._endless = 0, ""
         asyncio.events._set_running_loop(self)
         interrupted: KeyboardInterrupt | None = None
         deadline, last = self._now + FINISH_SECONDS_MAX, self.callbacks + FINISH_CALLBACKS_MAX

@@ -51,6 +51,14 @@ async def test_all_waiters_get_keys(clock: FakeClock) -> None:
         assert sorted(got) == ["a", "b", "c"]
 
 
+async def test_a_rounding_error_that_is_left_of_a_delay_is_waited_for(clock: FakeClock) -> None:
+    queue: WorkQueue[str] = WorkQueue(clock)
+    queue.add_after("a", 4.4e-16)
+    assert queue.get_nowait() is None
+    await clock.advance(1e-5)
+    assert queue.get_nowait() == "a"
+
+
 async def test_of_several_delays_the_shortest_counts(clock: FakeClock) -> None:
     queue: WorkQueue[str] = WorkQueue(clock)
     got: list[tuple[str, float]] = []

@@ -26,6 +26,8 @@ BACKOFF_MAX_SECONDS = 30.0
 _BACKOFF = ExponentialBackoff(BACKOFF_BASE_SECONDS, BACKOFF_MAX_SECONDS)
 _SLACK_SECONDS = 1e-6
 """A timer may end a rounding error too early; the queue does not start another one for that."""
+_DELAY_SECONDS_MIN = 2 * _SLACK_SECONDS
+"""A rounding error that is left of a delay is a delay, or the key returns before any time has passed."""
 
 
 class WorkQueue(Generic[K]):
@@ -64,7 +66,7 @@ class WorkQueue(Generic[K]):
         if seconds <= 0:
             self.add(key)
             return
-        at = self._clock.monotonic() + seconds
+        at = self._clock.monotonic() + max(seconds, _DELAY_SECONDS_MIN)
         if self._later_at.get(key, float("inf")) <= at:
             return
         self._later_at[key] = at
