@@ -154,15 +154,24 @@ def exit_(p: Pass) -> Trigger | PodInstruction | None:
     """End containers whose pod's annotation says so: the pod, or for its restartPolicy only this run."""
     record, own = p.record, sandbox(p)
     if not own.running:
-        return None if own.crashed else Trigger.EXITED
+        if own.crashed:
+            return None
+        # A former kubelet stopped them for a reason that is forgotten, such as a preemption.
+        code = max((one.exit_code for one in own.containers if not one.init), default=0)
+        return instructions.CrashContainers(record.uid, code) if _runs_again(p, code) else Trigger.EXITED
     values = _values(p)
     duration, code = emulation.run_duration(values), emulation.exit_code(values)
     if duration is None or p.waits(Step.EXIT, duration):
         return None
-    policy = record.pod.spec.restartPolicy
-    if policy == "Always" or (policy == "OnFailure" and code):
+    if _runs_again(p, code):
         return instructions.CrashContainers(record.uid, code)
     return instructions.ExitContainers(record.uid, code)
+
+
+def _runs_again(p: Pass, exit_code: int) -> bool:
+    """Return whether containers that end with this code are to run again."""
+    policy = p.record.pod.spec.restartPolicy
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
 def debug(p: Pass) -> PodInstruction | None:

@@ -167,18 +167,24 @@ def restart(
 def crash(
     sandbox: PodSandbox, *, now: float, exit_code: int, names: tuple[str, ...] | None = None
 ) -> PodSandbox:
-    """End the containers, or just those of these names, which are to run again; sidecars go on."""
+    """End the containers, or just those of these names, which are to run again; sidecars go on.
+
+    Those that have ended already, sidecars among them, are to run again, too.
+    """
 
     def ended(container: Container) -> Container:
-        if container.state != "running" or container.init or not _is_of(container, names):
+        has_ended = container.state == "exited"
+        goes_on = container.init and not (container.sidecar and has_ended)
+        if container.state == "waiting" or goes_on or not _is_of(container, names):
             return container
-        calm = now - container.started >= crash_loop.CALM_SECONDS
+        finished, code = (container.finished, container.exit_code) if has_ended else (now, exit_code)
+        calm = finished - container.started >= crash_loop.CALM_SECONDS
         return replace(
-            _with_last_run(container, now, exit_code),
+            _with_last_run(container, finished, code),
             state="waiting",
             ready=False,
-            finished=now,
-            exit_code=exit_code,
+            finished=finished,
+            exit_code=code,
             crashes=1 if calm else container.crashes + 1,
         )
 

@@ -185,3 +185,30 @@ def test_a_kill_before_an_instruction_loses_and_repeats_nothing(scenario: str, k
     assert here.kill_at is None, "it was killed"
     assert done(here) == done(WHOLE[scenario])
     assert left(here) == left(WHOLE[scenario])
+
+
+@pytest.mark.parametrize(
+    ("policy", "exit_code", "phase", "restarts"),
+    [("Always", 0, "Running", 1), ("OnFailure", 143, "Running", 1), ("OnFailure", 0, "Succeeded", 0),
+     ("Never", 143, "Failed", 0)],
+)  # fmt: skip
+def test_containers_that_a_former_kubelet_stopped_for_a_forgotten_reason(
+    policy: str, exit_code: int, phase: str, restarts: int
+) -> None:
+    """It preempted the pod, and died before it wrote so: the restartPolicy decides, as in kubelet 1.36."""
+    here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
+    here.list_pods()
+    pod = new_pod("a", container("main", cpu="1"), restartPolicy=policy)
+    pod.spec.initContainers.add(name="side", restartPolicy="Always")
+    here.store(pod)
+    here.observe("a")
+    settle(here)
+    here.call(StopContainers(uid("a"), exit_code))
+    here.start_process()
+    here.list_pods()
+    settle(here)
+    status = here.api["a"].status
+    assert status.phase == phase
+    rows = [*status.initContainerStatuses, *status.containerStatuses]
+    assert [row.restartCount for row in rows] == [restarts, restarts]
+    assert [row.state.HasField("running") for row in rows] == [phase == "Running"] * 2
