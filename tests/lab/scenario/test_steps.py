@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jsonschema
 import pytest
@@ -30,6 +30,7 @@ from nominee.lab.scenario.record.recorder import Recorder
 from nominee.lab.scenario.result import Outcome, ScenarioResult
 from nominee.lab.scenario.steps.table import VERBS
 from nominee.machinery.api import kinds
+from nominee.machinery.client.api_client import Client
 from nominee.machinery.wire.values.scalars import Json
 from nominee.simulation.simulation import Simulation
 
@@ -185,3 +186,33 @@ def test_a_class_and_a_row_are_a_verb_that_is_recorded() -> None:
     recorder.on_processes([view])
     changed = ProcessView(name="scheduler", state="ready", pid=1, last_exit="blue")
     assert recorder.on_processes([changed]) == [{"label": {"node": "scheduler", "value": "blue"}}]
+
+
+_APPLIED_TWICE = """\
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: twice}
+spec:
+  cluster: {nodes: 1, without: [autoscaler, cloud, controllers]}
+  steps:
+  - apply: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: "1"}}]
+  - apply: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: "2"}}]
+  - expect: {now: {object: {kind: ConfigMap, name: a, jsonPath: {.data.x: "2"}}}}
+"""
+
+
+def test_apply_creates_an_object_whose_deletion_ends_before_its_patch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    patch, deleted = Client.patch, []
+
+    async def late(client: Client, kind: Any, name: str, namespace: str, body: Any, **options: Any) -> Any:
+        if kind is kinds.CONFIG_MAP and name == "a":
+            deleted.append(await client.delete(kind, name, namespace))
+        return await patch(client, kind, name, namespace, body, **options)
+
+    monkeypatch.setattr(Client, "patch", late)
+    (scenario,) = read_text(_APPLIED_TWICE, "a.yaml")
+    result, _ = _played(scenario, clean_up=False)
+    assert result.outcome is Outcome.PASSED, result.reason
+    assert len(deleted) == 1

@@ -20,7 +20,7 @@ from nominee.lab.scenario.fields.substitution import escaped, used
 from nominee.lab.scenario.observing.base import ConditionParser, JsonObject
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.errors import StatusError, is_already_exists, is_not_found
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.wire.files.manifests import parse_object
@@ -138,13 +138,18 @@ class Apply(Action):
 async def _create(stage: Stage, obj: Message, manifest: Mapping[str, Json]) -> Message:
     """Create an object, or merge the manifest into the one that exists."""
     kind, metadata = kinds.of(obj), metadata_of(obj)
+    patch = {key: value for key, value in manifest.items() if key != "status"}
     try:
         return await stage.client.create(obj)
     except StatusError as error:
-        if error.reason != "AlreadyExists":
+        if not is_already_exists(error):
             raise
-    patch = {key: value for key, value in manifest.items() if key != "status"}
-    return await stage.client.patch(kind, metadata.name, metadata.namespace, patch)
+    try:
+        return await stage.client.patch(kind, metadata.name, metadata.namespace, patch)
+    except StatusError as error:
+        if not is_not_found(error):
+            raise
+    return await stage.client.create(obj)  # its deletion has ended in between
 
 
 def _order(kind: AnyKind) -> int:
