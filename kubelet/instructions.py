@@ -205,10 +205,14 @@ class ProbeContainers:
 
 @dataclass(frozen=True, slots=True)
 class CrashContainers:
-    """End the containers' run by themselves, as an annotation says; they are to run again."""
+    """End the containers' run by themselves, as an annotation says; they are to run again.
+
+    With `names` these alone, also those that have ended already.
+    """
 
     uid: str
     exit_code: int
+    names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from nominee.simulation.etcd.store import Store
 from nominee.simulation.event_loop import interrupts
 from nominee.simulation.event_loop.clock import SimulatedClock
 from nominee.simulation.event_loop.loop import SimulatedLoop, SimulationError
+from nominee.simulation.event_loop.watchdog import limit_callbacks
 from nominee.simulation.host import Files, SimulatedHost
 from nominee.simulation.network.delays import Delays
 from nominee.simulation.network.network import Network
@@ -97,7 +98,7 @@ class Simulation:
         """Run a program that drives the simulation, and everything else until it returns.
 
         Raises:
-            SimulationError: nothing can happen any more.
+            SimulationError: nothing can happen any more, or no time passes.
         """
 
         async def driver() -> T:
@@ -108,7 +109,11 @@ class Simulation:
         # Cycles are collected between simulations: when they are within one depends on the whole interpreter.
         gc.disable()
         try:
-            with interrupts.defer_signals(self.loop.interrupts), per_process.install():
+            with (
+                interrupts.defer_signals(self.loop.interrupts),
+                limit_callbacks(lambda: self.loop.callbacks, self.loop.on_endless),
+                per_process.install(),
+            ):
                 try:
                     return self._spawn("user").context.run(self.loop.run_until_complete, driver())
                 finally:

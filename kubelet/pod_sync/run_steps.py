@@ -151,14 +151,18 @@ def probe(p: Pass) -> PodInstruction | None:
 
 
 def exit_(p: Pass) -> Trigger | PodInstruction | None:
-    """End containers whose pod's annotation says so: the pod, or for its restartPolicy only this run."""
+    """End containers whose pod's annotation says so: the pod, or for its restartPolicy only this run.
+
+    Containers that have ended already, which a former kubelet stopped for a reason that is forgotten (a
+    preemption), run again as the restartPolicy says. kubelet 1.36 makes a new sandbox for them, too: the pod
+    gets another address, and its init containers run again (computePodActions). Here it keeps its sandbox.
+    """
     record, own = p.record, sandbox(p)
+    again = _ended_too_early(p, own)
+    if again:
+        return instructions.CrashContainers(record.uid, 0, again)
     if not own.running:
-        if own.crashed:
-            return None
-        # A former kubelet stopped them for a reason that is forgotten, such as a preemption.
-        code = max((one.exit_code for one in own.containers if not one.init), default=0)
-        return instructions.CrashContainers(record.uid, code) if _runs_again(p, code) else Trigger.EXITED
+        return None if own.crashed else Trigger.EXITED
     values = _values(p)
     duration, code = emulation.run_duration(values), emulation.exit_code(values)
     if duration is None or p.waits(Step.EXIT, duration):
@@ -168,8 +172,17 @@ def exit_(p: Pass) -> Trigger | PodInstruction | None:
     return instructions.ExitContainers(record.uid, code)
 
 
+def _ended_too_early(p: Pass, own: PodSandbox) -> tuple[str, ...]:
+    """Return the containers that have ended and are to run again; sidecars as long as another one runs."""
+    main = [one for one in own.containers if not one.init]
+    again = [one.name for one in main if one.state == "exited" and _runs_again(p, one.exit_code)]
+    if again or any(one.state == "running" for one in main):
+        again += [one.name for one in own.containers if one.sidecar and one.state == "exited"]
+    return tuple(again)
+
+
 def _runs_again(p: Pass, exit_code: int) -> bool:
-    """Return whether containers that end with this code are to run again."""
+    """Return whether a container that ends with this code is to run again."""
     policy = p.record.pod.spec.restartPolicy
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 

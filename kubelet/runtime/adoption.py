@@ -18,9 +18,12 @@ from nominee.machinery.runtime import clock
 
 
 def adopt(pod: core.Pod) -> PodSandbox | None:
-    """Return the pod's sandbox as its status shows it, or None when none of its containers ran."""
+    """Return the pod's sandbox as its status shows it, or None when none of its containers ran.
+
+    Init containers do not count: without another one the pod begins from the start.
+    """
     containers = tuple(_containers(pod))
-    if not any(container.id for container in containers):
+    if not any(container.id for container in containers if not container.init):
         return None
     status = pod.status
     # Without pod-level resources the status has the sum of the containers.

@@ -60,8 +60,8 @@ class EmulatedRuntime:
                 return change.debug(sandbox, names, now=now)
             case instructions.ProbeContainers(_, ready, starting):
                 return change.become_ready(sandbox, ready, starting)
-            case instructions.CrashContainers(_, exit_code):
-                return change.crash(sandbox, now=now, exit_code=exit_code)
+            case instructions.CrashContainers(_, exit_code, names):
+                return change.crash(sandbox, now=now, exit_code=exit_code, names=names)
             case instructions.KillContainers(_, names, exit_code, again):
                 end = change.crash if again else change.stop
                 return end(sandbox, now=now, exit_code=exit_code, names=names)

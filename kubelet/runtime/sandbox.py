@@ -169,22 +169,24 @@ def crash(
 ) -> PodSandbox:
     """End the containers, or just those of these names, which are to run again; sidecars go on.
 
-    Those that have ended already, sidecars among them, are to run again, too.
+    A container of these names that has ended, sidecar or not, waits to run again without a back-off.
     """
 
     def ended(container: Container) -> Container:
-        has_ended = container.state == "exited"
-        goes_on = container.init and not (container.sidecar and has_ended)
-        if container.state == "waiting" or goes_on or not _is_of(container, names):
+        if not _is_of(container, names):
             return container
-        finished, code = (container.finished, container.exit_code) if has_ended else (now, exit_code)
-        calm = finished - container.started >= crash_loop.CALM_SECONDS
+        if container.state == "exited" and names is not None:
+            former = _with_last_run(container, container.finished, container.exit_code)
+            return replace(former, state="waiting", crashes=1)
+        if container.state != "running" or container.init:
+            return container
+        calm = now - container.started >= crash_loop.CALM_SECONDS
         return replace(
-            _with_last_run(container, finished, code),
+            _with_last_run(container, now, exit_code),
             state="waiting",
             ready=False,
-            finished=finished,
-            exit_code=code,
+            finished=now,
+            exit_code=exit_code,
             crashes=1 if calm else container.crashes + 1,
         )
 

@@ -81,13 +81,14 @@ def links(directory: Path, member: str) -> list[tuple[str, str]]:
 def states(directory: Path) -> dict[frozenset[str], bool]:
     """Return whether each link is cut, by its two members; without links of which no relay runs.
 
-    Members are asked again, at most 5 times, until they answer the same twice: `put` may change one after
-    the other meanwhile.
+    Members that answer are asked again, at most 5 times, until they answer the same twice: `put` may change
+    one after the other meanwhile.
     """
     members = running(directory)
     answers = {name: _ask(directory, name) for name in members}
     for _ in range(_LOOKS_MAX):
-        before, answers = answers, {name: _ask(directory, name) for name in members}
+        before = answers
+        answers = {name: None if cut is None else _ask(directory, name) for name, cut in before.items()}
         if answers == before:
             break
     return {

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
 CALLBACK_SECONDS_MAX: Final = 20.0
 """Processor time of one callback, which takes milliseconds. It ends after at most twice that."""
-_FRAMES_SHOWN: Final = 3
 
 
 class CallbackEndedError(BaseException):
@@ -21,37 +18,38 @@ class CallbackEndedError(BaseException):
 
 
 @contextmanager
-def limit_callbacks(callbacks: Callable[[], int], on_endless: Callable[[str], None]) -> Iterator[None]:
+def limit_callbacks(callbacks: Callable[[], int], on_endless: Callable[[], None]) -> Iterator[None]:
     """End a callback that takes longer than CALLBACK_SECONDS_MAX.
 
-    `callbacks` returns how many have begun. `on_endless` is called with the innermost calls of the one that
-    does not end, before CallbackEndedError is raised in it. Does nothing outside the main thread, which alone
-    has signals.
+    `callbacks` returns how many have begun. `on_endless` is called within the one that does not end, before
+    CallbackEndedError is raised in it. Does nothing outside the main thread, which alone has signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     seen = -1
 
-    def tick(_number: int, frame: FrameType | None) -> None:
+    def tick(_number: int, _frame: FrameType | None) -> None:
         nonlocal seen
         before, seen = seen, callbacks()
         if before == seen:
-            on_endless(_calls(frame))
+            on_endless()
             raise CallbackEndedError
 
-    before = signal.signal(signal.SIGVTALRM, tick)
-    signal.setitimer(signal.ITIMER_VIRTUAL, CALLBACK_SECONDS_MAX, CALLBACK_SECONDS_MAX)
+    handler = signal.signal(signal.SIGPROF, tick)
+    _set_timer(CALLBACK_SECONDS_MAX)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
+        _set_timer(0.0)
+        signal.signal(signal.SIGPROF, handler)
 
 
-def _calls(frame: FrameType | None) -> str:
-    """Return the innermost calls, the last one first: `function (file.py:12) < ...`."""
-    innermost = traceback.extract_stack(frame)[-_FRAMES_SHOWN:]
-    return " < ".join(
-        f"{each.name} ({Path(each.filename).name}:{each.lineno})" for each in reversed(innermost)
-    )
+def limit_in_fork() -> None:
+    """Set the timer in a forked process, which has none, if a limit holds."""
+    if callable(signal.getsignal(signal.SIGPROF)):
+        _set_timer(CALLBACK_SECONDS_MAX)
+
+
+def _set_timer(seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)

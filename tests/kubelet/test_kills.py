@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from nominee.kubelet.instructions import Actuate, StartContainers, StopContainers
+from nominee.kubelet.instructions import Actuate, KillContainers, StartContainers, StopContainers
 from nominee.kubelet.resize.actuation import Call, RestartContainers
+from nominee.kubelet.runtime.adoption import adopt
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire.codec import to_json
 from tests.kubelet.executor import (
@@ -195,7 +196,7 @@ def test_a_kill_before_an_instruction_loses_and_repeats_nothing(scenario: str, k
 def test_containers_that_a_former_kubelet_stopped_for_a_forgotten_reason(
     policy: str, exit_code: int, phase: str, restarts: int
 ) -> None:
-    """It preempted the pod, and died before it wrote so: the restartPolicy decides, as in kubelet 1.36."""
+    """It preempted the pod, and died before it wrote so: the restartPolicy decides."""
     here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
     here.list_pods()
     pod = new_pod("a", container("main", cpu="1"), restartPolicy=policy)
@@ -212,3 +213,43 @@ def test_containers_that_a_former_kubelet_stopped_for_a_forgotten_reason(
     rows = [*status.initContainerStatuses, *status.containerStatuses]
     assert [row.restartCount for row in rows] == [restarts, restarts]
     assert [row.state.HasField("running") for row in rows] == [phase == "Running"] * 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "codes", "restarts"),
+    [("OnFailure", {"done": 0}, (0, 0)), ("OnFailure", {"done": 1}, (1, 0)), ("Always", {"done": 0}, (1, 0)),
+     ("OnFailure", {"done": 0, "work": 1}, (0, 1)), ("Never", {"done": 1}, (0, 0))],
+)  # fmt: skip
+def test_each_container_that_has_ended_runs_again_by_its_own_exit_code(
+    policy: str, codes: dict[str, int], restarts: tuple[int, int]
+) -> None:
+    here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
+    here.list_pods()
+    here.store(new_pod("a", container("done", cpu="1"), container("work", cpu="1"), restartPolicy=policy))
+    here.observe("a")
+    settle(here)
+    for name, code in codes.items():
+        here.call(KillContainers(uid("a"), (name,), code, again=False))
+    here.start_process()
+    here.list_pods()
+    settle(here)
+    status = here.api["a"].status
+    assert tuple(row.restartCount for row in status.containerStatuses) == restarts
+    assert status.phase == "Running"
+
+
+def test_a_pod_of_which_only_init_containers_ran_begins_again_without_a_checkpoint() -> None:
+    here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
+    pod = new_pod("a", container("main", cpu="1"))
+    pod.spec.initContainers.add(name="init")
+    pod.spec.nodeName = "node"
+    row = pod.status.initContainerStatuses.add(name="init", containerID="containerd://1")
+    row.state.terminated.containerID = "containerd://1"
+    main = pod.status.containerStatuses.add(name="main")
+    main.state.waiting.reason = "ImagePullBackOff"
+    assert adopt(pod) is None
+    here.store(pod)
+    here.list_pods()
+    settle(here)
+    assert here.api["a"].status.phase == "Running"
+    assert here.api["a"].status.containerStatuses[0].state.HasField("running")

@@ -172,28 +172,6 @@ def test_a_standstill_leaves_no_coroutine_that_never_began(monkeypatch: pytest.M
     ended(loop)
 
 
-def test_a_callback_that_does_not_end_ends_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nominee.simulation.event_loop.watchdog.CALLBACK_SECONDS_MAX", 0.02)
-    loop = make()
-
-    async def spin() -> None:
-        while True:
-            try:
-                sum(range(100))
-            except Exception:  # noqa: BLE001  # as a component that goes on after any error
-                continue
-
-    async def main() -> None:
-        async with anyio.create_task_group() as group:
-            loop.create_task(spin(), context=context_of(loop, Owner("controllers", 1)))
-            group.start_soon(anyio.sleep, 1.0)
-
-    with pytest.raises(SimulationError, match=r"^controllers does not give way .*at 0\.0.* s: .*spin"):
-        loop.run_until_complete(main())
-    ended(loop)
-    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
-
-
 def test_time_jumps_to_the_next_timer() -> None:
     loop = make()
 

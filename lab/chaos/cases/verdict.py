@@ -35,11 +35,20 @@ def _at(places: str, kinds: str) -> str:
 _WRITES_LATE: Final = "away conflict crash cut delay hang lose-re pause restart slow"
 KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     *_known(
-        _at("kubelet-*:* controllers*:* apiserver*:*", _WRITES_LATE),
-        "conditions-keep-their-times: the condition * became *, and its lastTransitionTime",
-        reason="times have whole seconds: two transitions in one second have one time, also if the write of "
-        "the second one is late, or a kubelet makes it again with its time",
+        _at("kubelet-*:* apiserver*:*", _WRITES_LATE),
+        "conditions-keep-their-times: the condition *Ready* became *, and its lastTransitionTime",
+        "conditions-keep-their-times: the condition Initialized became *, and its lastTransitionTime",
+        reason="times have whole seconds: two transitions in one second have one time, also if a kubelet's "
+        "write of the second one fails, and is made again later with its time",
         link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/kubelet/status/status_manager.go",
+    ),
+    *_known(
+        _at("controllers*:apiserver* apiserver*:etcd*", _WRITES_LATE),
+        "conditions-keep-their-times: the condition Available became *, and its lastTransitionTime",
+        reason="times have whole seconds: a Deployment that became available in the second of its creation, "
+        "and whose status waits for etcd, has the time of both",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/deployment/util/"
+        "deployment_util.go",
     ),
     *_known(
         _at("scheduler*:* apiserver*:*", _WRITES_LATE),
