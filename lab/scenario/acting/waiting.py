@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Final
 
 from google.protobuf.message import Message
@@ -17,6 +18,8 @@ from nominee.machinery.api.kinds import AnyKind
 
 LOOK_SECONDS: Final = 0.5
 """Between two looks at the expectations over the whole run, while no object changes."""
+RESULTS_MAX: Final = 100
+"""Results of a condition that are kept until they are looked at."""
 PROBE_SECONDS: Final = 0.05
 """Between two questions to a process."""
 
@@ -38,17 +41,23 @@ class Waiting:
         return await condition.observe(self._world, self._cluster)
 
     async def now(self, condition: Condition, *, holds: bool = True) -> Observed:
-        """Evaluate a condition now; if it is not as it must be, once more when the watches have caught up.
+        """Evaluate a condition now; if it is not as it must be, on the state of one revision.
 
-        The watches of two kinds may lag by different times: after a `wait` for a Job, its pods may be those
-        of a moment before.
+        Watches lag by different times: after a `wait` for a Job, its pods may be those of a moment before.
         """
         observed = await self.observe(condition)
-        if observed.holds is not holds and condition.watched():
-            with suppress(StatusError):
-                await self._world.catch_up(condition.watched())
-            observed = await self.observe(condition)
-        return observed
+        kinds = condition.watched()
+        if observed.holds is holds or not self._world.is_mixed(kinds):
+            return observed
+        return await self._at(self._world.revision, condition) or observed
+
+    async def _at(self, revision: int, condition: Condition) -> Observed | None:
+        """Evaluate a condition on the state of a revision; None if it cannot be read."""
+        try:
+            objects = await self._world.at(revision, condition.watched())
+        except StatusError:
+            return None
+        return await condition.observe(objects, self._cluster)
 
     async def until(self, condition: Condition, seconds: float) -> Observed:
         """Wait until a condition holds, also if only for a moment.
@@ -62,7 +71,7 @@ class Waiting:
             return before
         with _Latch(self._world, condition, holds=True) as latch:
             while True:
-                observed = latch.first or await self.observe(condition)
+                observed = latch.results[0][1] if latch.results else await self.observe(condition)
                 if observed.holds:
                     return observed
                 self._check()
@@ -76,21 +85,38 @@ class Waiting:
         Raises:
             StepFailedError: it does not.
         """
-        await self.now(condition, holds=must_hold)
-        end = self._clock.monotonic() + seconds
-        with _Latch(self._world, condition, holds=not must_hold) as latch:
+        began, end = self._world.revision, self._clock.monotonic() + seconds
+        with _Latch(self._world, condition, holds=not must_hold, after=began) as latch:
+            observed = await self.now(condition, holds=must_hold)
             while True:
-                observed = latch.first or await self.observe(condition)
                 if observed.holds is not must_hold:
                     raise StepFailedError(f"observed: {observed.text}")
+                observed = await self._violation(latch, condition) or observed
+                if observed.holds is not must_hold:
+                    continue
                 self._check()
                 remaining = min(end, self._deadline) - self._clock.monotonic()
                 if remaining <= 0:
                     break
                 await self._rest(condition, remaining)
+                if not condition.is_about_objects:
+                    observed = await self.now(condition, holds=must_hold)
         if self._clock.monotonic() < end:
             raise StepFailedError(f"the scenario's {self._timeout_seconds:g} s are over")
-        return observed
+        last = await self.observe(condition)
+        return last if last.holds is must_hold else observed
+
+    async def _violation(self, latch: _Latch, condition: Condition) -> Observed | None:
+        """Return the first observation that also the state of its revision shows."""
+        is_one_kind = len(set(condition.watched())) == 1
+        while latch.results:
+            revision, observed = latch.results.popleft()
+            if revision is None or is_one_kind:
+                return observed
+            exact = await self._at(revision, condition)
+            if exact is None or exact.holds is observed.holds:
+                return observed
+        return None
 
     async def _rest(self, condition: Condition, seconds_max: float) -> None:
         """Wait until a condition may have changed: objects change, processes are asked again."""
@@ -106,11 +132,12 @@ class Waiting:
 
 
 class _Latch:
-    """Evaluates a condition at each change and keeps the first result that is `holds`."""
+    """Evaluates a condition at each change after a revision, and keeps the results that are `holds`."""
 
-    def __init__(self, world: World, condition: Condition, *, holds: bool) -> None:
-        self._world, self._condition, self._holds = world, condition, holds
-        self.first: Observed | None = None
+    def __init__(self, world: World, condition: Condition, *, holds: bool, after: int = 0) -> None:
+        self._world, self._condition, self._holds, self._after = world, condition, holds, after
+        self.results: deque[tuple[int | None, Observed]] = deque()
+        """The first results, at most RESULTS_MAX, with their revisions."""
         self._stack = ExitStack()
 
     def __enter__(self) -> _Latch:
@@ -122,8 +149,10 @@ class _Latch:
         self._stack.close()
 
     def _changed(self, kind: AnyKind, old: Message | None, new: Message | None) -> None:
-        changed = new if new is not None else old
-        if self.first is None and (changed is None or self._condition.concerns(kind, changed)):
+        changed, revision = new if new is not None else old, self._world.change_revision
+        if len(self.results) == RESULTS_MAX or (revision is not None and revision <= self._after):
+            return
+        if changed is None or self._condition.concerns(kind, changed):
             observed = self._world.evaluate(self._condition)
             if observed.holds is self._holds:
-                self.first = observed
+                self.results.append((revision, observed))

@@ -10,24 +10,22 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
 
 import anyio
 import anyio.abc
 from google.protobuf.message import Message
 
 from nominee.lab.scenario.observing.base import Condition, JsonObject, Observed
+from nominee.lab.scenario.observing.snapshot import Snapshot
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import ObjectKey, key_of, metadata_of
-from nominee.machinery.client.api_client import Client, ListResult
+from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import Clock
 from nominee.machinery.wire.codec import to_json
 
 ALWAYS_WATCHED: tuple[AnyKind, ...] = (kinds.POD, kinds.NODE)
-CATCH_UP_SECONDS: Final = 5.0
-"""The longest wait for watches after a read: a watch that is broken must not hold up a step."""
 Change = Callable[[AnyKind, Message | None, Message | None], None]
 """A listener: kind, object before, object after."""
 
@@ -49,6 +47,9 @@ class World:
         """The last state of objects that are gone, and when their deletion was seen."""
         self._began = clock.monotonic()
         self._listeners: list[Change] = []
+        self._newest = 0
+        self.change_revision: int | None = None
+        """The revision of the change that listeners hear of; None for a deletion that a list showed."""
         self._changes = 0
         self._awaited: anyio.Event | None = None
         self._last: tuple[Condition, int, Observed] | None = None
@@ -85,8 +86,11 @@ class World:
         return [found for (each, _), found in self._last_states.items() if each is kind]
 
     def _changed(self, kind: AnyKind, old: Message | None, new: Message | None) -> None:
-        if new is None and old is not None:
+        if new is not None:
+            self.change_revision = _revision(new)
+        elif old is not None:
             self._json.pop((kind, key_of(old)), None)
+        self._newest = max(self._newest, self.change_revision or 0)
         self._changes += 1
         if self._awaited is not None:
             self._awaited.set()
@@ -94,10 +98,11 @@ class World:
         for listener in list(self._listeners):
             listener(kind, old, new)
 
-    def _deleted(self, kind: AnyKind, last: Message, _stale: bool) -> None:
+    def _deleted(self, kind: AnyKind, last: Message, stale: bool) -> None:
         key = (kind, key_of(last))
         self._last_states.pop(key, None)
         self._last_states[key] = (last, self._clock.monotonic() - self._began)
+        self.change_revision = None if stale else _revision(last)
         self._changed(kind, last, None)
 
     async def wait_changed(self, seconds: float) -> None:
@@ -115,32 +120,30 @@ class World:
             await changed.wait()
             tasks.cancel_scope.cancel()
 
-    async def catch_up(self, kinds_looked_at: Iterable[AnyKind]) -> None:
-        """Read the kinds, and wait until the watches have shown the same, for at most CATCH_UP_SECONDS.
+    @property
+    def revision(self) -> int:
+        """Return the newest revision that a watch has shown."""
+        shown = (int(each.resource_version or 0) for each in self._informers.values())
+        return max(self._newest, *shown)
+
+    def is_mixed(self, looked_at: Sequence[AnyKind]) -> bool:
+        """Return whether the copies of a kind may be older than the newest revision."""
+        newest = self.revision
+        return any(int(self._informers[kind].resource_version or 0) < newest for kind in looked_at)
+
+    async def at(self, revision: int, looked_at: Iterable[AnyKind]) -> Snapshot:
+        """Read the objects of some kinds as they were at a revision.
 
         Raises:
-            StatusError: the API server does not answer.
+            StatusError: the API server does not answer, or the revision is compacted.
         """
-        with anyio.move_on_after(CATCH_UP_SECONDS):
-            for kind in dict.fromkeys(kinds_looked_at):
-                listed = await self._client.list(kind)
-                while self._is_behind(kind, listed):
-                    await self.wait_changed(CATCH_UP_SECONDS)
-
-    def _is_behind(self, kind: AnyKind, listed: ListResult[Message]) -> bool:
-        """Return whether an object here is older than in a list, or is not in the list any more."""
-        at = int(listed.resource_version)
-        if int(self._informers[kind].resource_version) >= at:
-            return False
-        keys = set()
-        for obj in listed.items:
-            key = key_of(obj)
-            keys.add(key)
-            here = self.get(kind, key.name, key.namespace)
-            known = self.last_deleted(kind, key.name, key.namespace) if here is None else _revision(here)
-            if known < _revision(obj):
-                return True
-        return any(key_of(here) not in keys and _revision(here) <= at for here in self.messages(kind))
+        listed = {}
+        for kind in dict.fromkeys(looked_at):
+            found = await self._client.list(
+                kind, resource_version=str(revision), resource_version_match="Exact"
+            )
+            listed[kind] = found.items
+        return Snapshot(listed, self.deletions)
 
     @contextmanager
     def listening(self, listener: Change) -> Iterator[None]:
