@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
 from typing import Final
 
+import anyio
 from google.protobuf.message import Message
 
 from nominee.lab.scenario.acting.errors import StepFailedError
@@ -18,6 +19,8 @@ from nominee.machinery.api.kinds import AnyKind
 
 LOOK_SECONDS: Final = 0.5
 """Between two looks at the expectations over the whole run, while no object changes."""
+READ_SECONDS_MAX: Final = 5.0
+"""For a read of the state of a revision."""
 RESULTS_MAX: Final = 100
 """Results of a condition that are kept until they are looked at."""
 PROBE_SECONDS: Final = 0.05
@@ -28,7 +31,11 @@ class Waiting:
     """Evaluates conditions until the time of a scenario is over; `check` raises if something else failed."""
 
     def __init__(
-        self, world: World, cluster: ScenarioCluster, timeout_seconds: float, check: Callable[[], None]
+        self,
+        world: World,
+        cluster: ScenarioCluster,
+        timeout_seconds: float,
+        check: Callable[[], Awaitable[None]],
     ) -> None:
         self._world, self._cluster, self._clock, self._check = world, cluster, cluster.clock, check
         self._timeout_seconds = timeout_seconds
@@ -52,12 +59,11 @@ class Waiting:
         return await self._at(self._world.revision, condition) or observed
 
     async def _at(self, revision: int, condition: Condition) -> Observed | None:
-        """Evaluate a condition on the state of a revision; None if it cannot be read."""
-        try:
+        """Evaluate a condition on the state of a revision; None if it cannot be read in time."""
+        with anyio.move_on_after(READ_SECONDS_MAX), suppress(StatusError):
             objects = await self._world.at(revision, condition.watched())
-        except StatusError:
-            return None
-        return await condition.observe(objects, self._cluster)
+            return await condition.observe(objects, self._cluster)
+        return None
 
     async def until(self, condition: Condition, seconds: float) -> Observed:
         """Wait until a condition holds, also if only for a moment.
@@ -69,12 +75,12 @@ class Waiting:
         before = self.earlier(condition)
         if before is not None:
             return before
-        with _Latch(self._world, condition, holds=True) as latch:
+        with Latch(self._world, condition, holds=True) as latch:
             while True:
                 observed = latch.results[0][1] if latch.results else await self.observe(condition)
                 if observed.holds:
                     return observed
-                self._check()
+                await self._check()
                 if self._clock.monotonic() >= deadline:
                     raise StepFailedError(f"not within {self._limit(seconds)}; observed: {observed.text}")
                 await self._rest(condition, deadline - self._clock.monotonic())
@@ -86,15 +92,15 @@ class Waiting:
             StepFailedError: it does not.
         """
         began, end = self._world.revision, self._clock.monotonic() + seconds
-        with _Latch(self._world, condition, holds=not must_hold, after=began) as latch:
+        with Latch(self._world, condition, holds=not must_hold, after=began) as latch:
             observed = await self.now(condition, holds=must_hold)
             while True:
                 if observed.holds is not must_hold:
                     raise StepFailedError(f"observed: {observed.text}")
-                observed = await self._violation(latch, condition) or observed
+                observed = await self.first_result(latch) or observed
                 if observed.holds is not must_hold:
                     continue
-                self._check()
+                await self._check()
                 remaining = min(end, self._deadline) - self._clock.monotonic()
                 if remaining <= 0:
                     break
@@ -106,12 +112,13 @@ class Waiting:
         last = await self.observe(condition)
         return last if last.holds is must_hold else observed
 
-    async def _violation(self, latch: _Latch, condition: Condition) -> Observed | None:
-        """Return the first observation that also the state of its revision shows."""
-        is_one_kind = len(set(condition.watched())) == 1
+    async def first_result(self, latch: Latch) -> Observed | None:
+        """Return the first result of a latch that the state of its revision shows, too; remove those before."""
+        condition = latch.condition
+        is_of_one_kind = len(set(condition.watched())) == 1
         while latch.results:
             revision, observed = latch.results.popleft()
-            if revision is None or is_one_kind:
+            if revision is None or is_of_one_kind:
                 return observed
             exact = await self._at(revision, condition)
             if exact is None or exact.holds is observed.holds:
@@ -131,28 +138,32 @@ class Waiting:
         return f"{seconds:g} s"
 
 
-class _Latch:
+class Latch:
     """Evaluates a condition at each change after a revision, and keeps the results that are `holds`."""
 
     def __init__(self, world: World, condition: Condition, *, holds: bool, after: int = 0) -> None:
-        self._world, self._condition, self._holds, self._after = world, condition, holds, after
+        self._world, self.condition, self._holds, self._after = world, condition, holds, after
         self.results: deque[tuple[int | None, Observed]] = deque()
         """The first results, at most RESULTS_MAX, with their revisions."""
         self._stack = ExitStack()
 
-    def __enter__(self) -> _Latch:
-        if self._condition.is_about_objects:
+    def __enter__(self) -> Latch:
+        if self.condition.is_about_objects:
             self._stack.enter_context(self._world.listening(self._changed))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def look(self, revision: int | None) -> None:
+        """Evaluate the condition, as it is at a revision."""
+        observed = self._world.evaluate(self.condition)
+        if observed.holds is self._holds and len(self.results) < RESULTS_MAX:
+            self.results.append((revision, observed))
+
     def _changed(self, kind: AnyKind, old: Message | None, new: Message | None) -> None:
         changed, revision = new if new is not None else old, self._world.change_revision
-        if len(self.results) == RESULTS_MAX or (revision is not None and revision <= self._after):
+        if revision is not None and revision <= self._after:
             return
-        if changed is None or self._condition.concerns(kind, changed):
-            observed = self._world.evaluate(self._condition)
-            if observed.holds is self._holds:
-                self.results.append((revision, observed))
+        if changed is None or self.condition.concerns(kind, changed):
+            self.look(revision)

@@ -6,17 +6,16 @@ same scenario runs on real processes and in a simulation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import chain, groupby
 
 import anyio
-from google.protobuf.message import Message
 
 from nominee.lab.scenario.acting.base import Action, Performed
 from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.acting.stage import Stage
-from nominee.lab.scenario.acting.waiting import PROBE_SECONDS, Waiting
+from nominee.lab.scenario.acting.waiting import PROBE_SECONDS, Latch, Waiting
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields import paths
 from nominee.lab.scenario.fields.substitution import substituted
@@ -30,7 +29,6 @@ from nominee.lab.scenario.result import OBJECTS_MAX, Outcome, ScenarioResult, St
 from nominee.lab.scenario.steps.expect import Mode
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
-from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.runtime import logs
 
 _log = logs.get()
@@ -94,6 +92,7 @@ class Run:
         self.variables: dict[str, str] = {}
         self._results: list[StepResult] = []
         self._broken: list[Violation] = []
+        self._latches: list[tuple[str, Latch]] = []
         self._at_fault: list[str] = []
         """The objects of failed steps."""
         waiting = Waiting(world, cluster, scenario.timeout_seconds, self._check_background)
@@ -122,11 +121,12 @@ class Run:
                 numbered = enumerate(self._scenario.steps, start=1)
                 for _, copies in groupby(numbered, key=_origin):
                     await self._together(list(copies))
-                self._check_background()
+                await self._check_background()
             except StepFailedError as error:
                 outcome, reason = Outcome.FAILED, str(error)
             except (StatusError, ClusterError) as error:
                 outcome, reason = Outcome.ERROR, str(error)
+        await self._judge_background()
         measurements = self._collector.results()
         hits = await self._hits(failpoint_components)
         violations = list(dict.fromkeys([*self._broken, *await self._invariants()]))
@@ -206,7 +206,7 @@ class Run:
         try:
             performed = await self._perform(step, action)
             observation = performed.text
-            self._check_background()
+            await self._check_background()
             outcome = Outcome.PASSED
         except StepFailedError as error:
             outcome, observation = Outcome.FAILED, str(error)
@@ -267,31 +267,37 @@ class Run:
     def _watch_over(self, background: Background, stack: ExitStack, tasks: anyio.abc.TaskGroup) -> None:
         must_hold = background.mode is Mode.ALWAYS
         name = background.name or f"{background.mode.value} {background.condition.describe()}"
-
-        def judge(observed: Observed) -> None:
-            if observed.holds is not must_hold and all(each.invariant != name for each in self._broken):
-                self._broken.append(Violation(invariant=name, message=f"observed: {observed.text}"))
-
         if background.condition.is_about_objects:
-
-            def changed(_kind: AnyKind, _old: Message | None, _new: Message | None) -> None:
-                judge(self._world.evaluate(background.condition))
-
-            stack.enter_context(self._world.listening(changed))
-            judge(self._world.evaluate(background.condition))
+            latch = stack.enter_context(Latch(self._world, background.condition, holds=not must_hold))
+            latch.look(self._world.revision)
+            self._latches.append((name, latch))
         else:
-            tasks.start_soon(self._poll, background.condition, judge)
+            tasks.start_soon(self._poll, name, background.condition, must_hold)
 
-    async def _poll(self, condition: Condition, judge: Callable[[Observed], None]) -> None:
+    async def _poll(self, name: str, condition: Condition, must_hold: bool) -> None:
         while True:
-            judge(await self.stage.waiting.observe(condition))
+            observed = await self.stage.waiting.now(condition, holds=must_hold)
+            if observed.holds is not must_hold:
+                self._break(name, observed)
             await self._clock.sleep(PROBE_SECONDS)
 
-    def _check_background(self) -> None:
-        """Raise StepFailedError if an expectation over the whole run or an invariant does not hold."""
+    def _break(self, name: str, observed: Observed) -> None:
+        if all(each.invariant != name for each in self._broken):
+            self._broken.append(Violation(invariant=name, message=f"observed: {observed.text}"))
+
+    async def _judge_background(self) -> None:
+        """Look at the results of the expectations over the whole run, and at the invariants."""
+        for name, latch in self._latches:
+            observed = await self.stage.waiting.first_result(latch)
+            if observed is not None:
+                self._break(name, observed)
         violation = self._cluster.first_violation(self._scenario.except_invariants)
         if violation is not None and violation not in self._broken:
             self._broken.append(violation)
+
+    async def _check_background(self) -> None:
+        """Raise StepFailedError if an expectation over the whole run or an invariant does not hold."""
+        await self._judge_background()
         if self._broken:
             first = self._broken[0]
             raise StepFailedError(f"during the run: {first.invariant}: {first.message}")

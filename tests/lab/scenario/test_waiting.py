@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from nominee.lab.scenario.acting.errors import StepFailedError
@@ -95,7 +96,7 @@ def play(
         async with await simulation.client("other") as other, anyio.create_task_group() as tasks:
             world = World(cluster.client, cluster.clock, [kinds.CONFIG_MAP, kinds.SECRET])
             await world.open(tasks)
-            here = Here(Waiting(world, cluster, 100.0, lambda: None), world, other, cluster)
+            here = Here(Waiting(world, cluster, 100.0, anyio.lowlevel.checkpoint), world, other, cluster)
             await here.write("1")
             await here.replace_secret("old")
             await here.until_seen(kinds.CONFIG_MAP, "a")
