@@ -113,7 +113,7 @@ class Waiting:
         return last if last.holds is must_hold else observed
 
     async def first_result(self, latch: Latch) -> Observed | None:
-        """Return the first result of a latch that the state of its revision shows, too; remove those before."""
+        """Return the first result that the state of its revision shows, too; remove it and those before."""
         condition = latch.condition
         is_of_one_kind = len(set(condition.watched())) == 1
         while latch.results:
