@@ -13,7 +13,7 @@ from nominee.lab.chaos.activity import ActivityObserver
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import keep_away, move, move_back
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
-from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unrest, work_of
+from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, has_events, rewritten, unrest, work_of
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.earlier import Earlier
@@ -51,8 +51,8 @@ QUIET_SECONDS = 0.5
 WATCHED_SECONDS = 12.0
 PERIODS_SECONDS = 36.0
 """For so long writes are counted at rest; after the undisturbed run until all periodic work has come once."""
-_PERIODS_MAX, _PERIODS_OF_AUTOSCALERS_MAX = 2, 4
-"""An autoscaler may remove several nodes, one after another."""
+_PERIODS_MAX, _PERIODS_OF_AUTOSCALERS_MAX, _PERIODS_OF_EVENTS_MAX = 2, 4, 10
+"""An autoscaler removes several nodes one after another; recorders write events with a limited rate."""
 _NO_ERROR = "exit code 0"
 _DISTURBING = (Phase.FAULTS, Phase.PROCESSES, Phase.FAILPOINTS)
 """When the steps after which a process may end with an error are undone: a leader loses its lease."""
@@ -283,13 +283,14 @@ async def _restless(
     found: Sequence[str] = ()
     work: Mapping[str, float] = {}
     scales = any(each.component == AUTOSCALER for each in await cluster.processes())
-    for _ in range(_PERIODS_OF_AUTOSCALERS_MAX if scales else _PERIODS_MAX):
+    periods = _PERIODS_OF_AUTOSCALERS_MAX if scales else _PERIODS_MAX
+    for period in range(1, _PERIODS_OF_EVENTS_MAX + 1):
         began, before, attempts = len(await cluster.history()), cluster.callbacks(), await _attempts(cluster)
         await cluster.clock.sleep(seconds)
-        work = work_of(before, cluster.callbacks(), seconds)
+        work, writes = work_of(before, cluster.callbacks(), seconds), (await cluster.history())[began:]
         repeated = attempts_at_rest(attempts, await _attempts(cluster), seconds)
-        found = [*rewritten((await cluster.history())[began:], seconds), *repeated, *busy(work, usual)]
-        if not found:
+        found = [*rewritten(writes, seconds), *repeated, *busy(work, usual)]
+        if not found or (period >= periods and not has_events(writes)):
             break
     return "; ".join(found), work
 

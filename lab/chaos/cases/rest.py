@@ -139,6 +139,11 @@ def rewritten(writes: Iterable[Revision], seconds: float) -> list[str]:
     ]
 
 
+def has_events(writes: Iterable[Revision]) -> bool:
+    """Return whether an event is among the writes."""
+    return any(write.kind == EVENT for write in writes)
+
+
 def _uid(write: Revision) -> str:
     found = (write.object or write.previous) if write.is_readable else None
     return "" if found is None else metadata_of(found).uid
