@@ -10,7 +10,7 @@ from nominee.controllers.shell.controller import Context, Worker
 from nominee.machinery.api import kinds
 from nominee.machinery.api.claim_templates import claim_from
 from nominee.machinery.api.errors import StatusError
-from nominee.machinery.api.objects import ObjectKey, is_controlled_by, key_of
+from nominee.machinery.api.objects import ObjectKey, is_controlled_by, key_of, resource_version_number
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.client.watches.live_objects import get_if_exists
 
@@ -38,6 +38,8 @@ class ResourceClaimController(Worker[Key]):
         self.pods = context.informers.of(kinds.POD)
         self.claims = context.informers.of(kinds.RESOURCE_CLAIM)
         self.templates = context.informers.of(kinds.RESOURCE_CLAIM_TEMPLATE)
+        self._created: dict[str, list[Claim]] = {}
+        """By the uid of the pod: its claims that the watch has not shown yet."""
         self.pods.on_change(self._pod_changed, deletions=False)
         self.pods.add_handler(on_delete=lambda pod, _stale: self._release(pod))
         self.claims.on_change(self._claim_changed, deletions=False)
@@ -57,6 +59,7 @@ class ResourceClaimController(Worker[Key]):
             self.queue.add(Key("claim", ObjectKey(pod.metadata.namespace, name)))
         for claim in self.claims.by_index("owner", pod.metadata.uid):
             self.queue.add(Key("claim", key_of(claim)))
+        self._created.pop(pod.metadata.uid, None)
 
     def _claim_changed(self, claim: Claim) -> None:
         self.queue.add(Key("claim", key_of(claim)))
@@ -106,7 +109,8 @@ class ResourceClaimController(Worker[Key]):
 
     async def _create(self, pod: core.Pod, reference: core.PodResourceClaim) -> Claim | None:
         """Return the claim that was created before, or a new one; None when it cannot be created."""
-        found = templates.created_for(pod, reference.name, self.claims.by_index("owner", pod.metadata.uid))
+        own = [*self.claims.by_index("owner", pod.metadata.uid), *self._unseen(pod.metadata.uid)]
+        found = templates.created_for(pod, reference.name, own)
         if found is not None:
             return found
         name = reference.resourceClaimTemplateName
@@ -116,10 +120,27 @@ class ResourceClaimController(Worker[Key]):
             self._record_failure(pod, reference.name, f'resource claim template "{name}": {missing}')
             return None  # the pod is queued when the template is created
         try:
-            return await self.client.create(claim_from(template, pod, reference.name))
+            created = await self.client.create(claim_from(template, pod, reference.name))
         except StatusError as error:
             self._record_failure(pod, reference.name, f"create ResourceClaim : {error.message}")
             raise
+        self._created.setdefault(pod.metadata.uid, []).append(created)
+        return created
+
+    def _unseen(self, uid: str) -> list[Claim]:
+        """Return the claims of a pod that are newer than what the watch has shown; forget the others.
+
+        Source: kube-controller-manager 1.36, resourceclaim controller, claimCache (a MutationCache).
+        """
+        seen = resource_version_number(self.claims.resource_version)
+        left = [
+            each
+            for each in self._created.pop(uid, [])
+            if resource_version_number(each.metadata.resourceVersion) > seen
+        ]
+        if left:
+            self._created[uid] = left
+        return left
 
     def _record_failure(self, pod: core.Pod, reference: str, text: str) -> None:
         note = f"PodResourceClaim {reference}: {text}"

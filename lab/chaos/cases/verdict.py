@@ -88,7 +88,7 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     ),
     *_known(
         "apiserver*:process=away* apiserver*:process=crash-loop*",
-        "and its PodScheduled became False (SchedulerError)",
+        "and its PodScheduled became False (",
         "was failed on * with the reason OutOf",
         reason="a scheduler whose binding has no answer asks for the pod for 12 s, and then takes it for "
         "failed and its room for free, as kube-scheduler does at once",
