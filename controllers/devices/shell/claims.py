@@ -128,7 +128,7 @@ class ResourceClaimController(Worker[Key]):
         return created
 
     def _unseen(self, uid: str) -> list[Claim]:
-        """Return the claims of a pod that are newer than what the watch has shown; forget the others.
+        """Return the claims of a pod that are newer than the watch; forget the others.
 
         Source: kube-controller-manager 1.36, resourceclaim controller, claimCache (a MutationCache).
         """
