@@ -43,21 +43,21 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
         findings, _ = await outstanding(cluster, expectations)
     if findings:
         return findings
-    held = cluster.holdings()
-    if kept := set(of_gone(held)):
-        await cluster.clock.sleep(FORGOTTEN_SECONDS)
-        held = cluster.holdings()
-        kept &= set(of_gone(held))
-    if kept:
-        return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
     try:
+        began, held = len(await cluster.history()), cluster.holdings()
+        if kept := set(of_gone(held)):
+            await cluster.clock.sleep(FORGOTTEN_SECONDS)
+            began, held = len(await cluster.history()), cluster.holdings()
+            kept &= set(of_gone(held))
+        if kept:
+            return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
         state = await observe(cluster, expectations)
         if has_deferred_resizes(state):
             # The scenario, or a disturbance, may have started a kubelet just now.
             await cluster.clock.sleep(RESTARTED_SECONDS)
-            state, held = await observe(cluster, expectations), cluster.holdings()
+            state = await observe(cluster, expectations)
+            began, held = len(await cluster.history()), cluster.holdings()
         before, lost = facts(state), losses_of(state)
-        began = len(await cluster.history())
         await cluster.crash_all()
         found: Sequence[str] = ()
         for seconds in (RESTARTED_SECONDS, LATER_SECONDS):
