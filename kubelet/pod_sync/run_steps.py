@@ -163,6 +163,8 @@ def exit_(p: Pass) -> Trigger | PodInstruction | None:
         return instructions.CrashContainers(record.uid, 0, again)
     if not own.running:
         return None if own.crashed else Trigger.EXITED
+    if all(one.state == "exited" for one in own.containers if not one.init):
+        return instructions.ExitContainers(record.uid, 0)  # sidecars, which end with the others
     values = _values(p)
     duration, code = emulation.run_duration(values), emulation.exit_code(values)
     if duration is None or p.waits(Step.EXIT, duration):

@@ -238,6 +238,23 @@ def test_each_container_that_has_ended_runs_again_by_its_own_exit_code(
     assert status.phase == "Running"
 
 
+@pytest.mark.parametrize(("policy", "code", "phase"), [("OnFailure", 0, "Succeeded"), ("Never", 1, "Failed")])
+def test_a_sidecar_ends_with_the_containers_that_have_ended(policy: str, code: int, phase: str) -> None:
+    here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
+    here.list_pods()
+    pod = new_pod("a", container("main", cpu="1"), restartPolicy=policy)
+    pod.spec.initContainers.add(name="side", restartPolicy="Always")
+    here.store(pod)
+    here.observe("a")
+    settle(here)
+    here.call(KillContainers(uid("a"), ("main",), code, again=False))
+    here.start_process()
+    here.list_pods()
+    settle(here)
+    assert here.api["a"].status.phase == phase
+    assert here.api["a"].status.initContainerStatuses[0].state.HasField("terminated")
+
+
 def test_a_pod_of_which_only_init_containers_ran_begins_again_without_a_checkpoint() -> None:
     here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
     pod = new_pod("a", container("main", cpu="1"))

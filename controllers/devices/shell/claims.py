@@ -62,10 +62,12 @@ class ResourceClaimController(Worker[Key]):
         self._created.pop(pod.metadata.uid, None)
 
     def _claim_changed(self, claim: Claim) -> None:
+        self._forget(claim)
         self.queue.add(Key("claim", key_of(claim)))
 
     def _claim_gone(self, claim: Claim) -> None:
         """Queue the pod of a deleted claim: one that still needs it gets another."""
+        self._forget(claim)
         name, _ = reservations.owning_pod(claim)
         if name:
             self.queue.add(Key("pod", ObjectKey(claim.metadata.namespace, name)))
@@ -124,13 +126,15 @@ class ResourceClaimController(Worker[Key]):
         except StatusError as error:
             self._record_failure(pod, reference.name, f"create ResourceClaim : {error.message}")
             raise
-        self._created.setdefault(pod.metadata.uid, []).append(created)
+        current = self.pods.get(pod.metadata.name, pod.metadata.namespace)
+        if current is not None and current.metadata.uid == pod.metadata.uid:
+            self._created.setdefault(pod.metadata.uid, []).append(created)
         return created
 
     def _unseen(self, uid: str) -> list[Claim]:
         """Return the claims of a pod that are newer than the watch; forget the others.
 
-        Source: kube-controller-manager 1.36, resourceclaim controller, claimCache (a MutationCache).
+        kube-controller-manager 1.36 keeps them in a MutationCache (claimCache), for a time.
         """
         seen = resource_version_number(self.claims.resource_version)
         left = [
@@ -141,6 +145,13 @@ class ResourceClaimController(Worker[Key]):
         if left:
             self._created[uid] = left
         return left
+
+    def _forget(self, claim: Claim) -> None:
+        """Forget a claim that the watch shows."""
+        for owner in claim.metadata.ownerReferences:
+            left = [each for each in self._created.pop(owner.uid, []) if key_of(each) != key_of(claim)]
+            if left:
+                self._created[owner.uid] = left
 
     def _record_failure(self, pod: core.Pod, reference: str, text: str) -> None:
         note = f"PodResourceClaim {reference}: {text}"

@@ -118,7 +118,7 @@ class Waiting:
         is_of_one_kind = len(set(condition.watched())) == 1
         while latch.results:
             revision, observed = latch.results.popleft()
-            if revision is None or is_of_one_kind:
+            if revision is None or (is_of_one_kind and revision > latch.after):
                 return observed
             exact = await self._at(revision, condition)
             if exact is None or exact.holds is observed.holds:
@@ -139,12 +139,15 @@ class Waiting:
 
 
 class Latch:
-    """Evaluates a condition at each change after a revision, and keeps the results that are `holds`."""
+    """Evaluates a condition at each change, and keeps the results that are `holds`, with their revisions.
+
+    A late change of before a revision (`after`) is a result of that revision.
+    """
 
     def __init__(self, world: World, condition: Condition, *, holds: bool, after: int = 0) -> None:
-        self._world, self.condition, self._holds, self._after = world, condition, holds, after
-        self.results: deque[tuple[int | None, Observed]] = deque()
-        """The first results, at most RESULTS_MAX, with their revisions."""
+        self._world, self.condition, self._holds, self.after = world, condition, holds, after
+        self.results: deque[tuple[int | None, Observed]] = deque(maxlen=RESULTS_MAX)
+        """The last results."""
         self._stack = ExitStack()
 
     def __enter__(self) -> Latch:
@@ -156,14 +159,12 @@ class Latch:
         self._stack.close()
 
     def look(self, revision: int | None) -> None:
-        """Evaluate the condition, as it is at a revision."""
+        """Evaluate the condition, as it is at a revision; None if that is not known."""
         observed = self._world.evaluate(self.condition)
-        if observed.holds is self._holds and len(self.results) < RESULTS_MAX:
-            self.results.append((revision, observed))
+        if observed.holds is self._holds:
+            self.results.append((None if revision is None else max(revision, self.after), observed))
 
     def _changed(self, kind: AnyKind, old: Message | None, new: Message | None) -> None:
-        changed, revision = new if new is not None else old, self._world.change_revision
-        if revision is not None and revision <= self._after:
-            return
+        changed = new if new is not None else old
         if changed is None or self.condition.concerns(kind, changed):
-            self.look(revision)
+            self.look(self._world.change_revision)

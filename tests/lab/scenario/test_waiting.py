@@ -136,6 +136,18 @@ def test_what_was_before_a_step_does_not_count_for_never(monkeypatch: pytest.Mon
     play(monkeypatch, kinds.CONFIG_MAP, use)
 
 
+@pytest.mark.parametrize(("text", "must_hold"), [(OLD, True), (NEW, False)])
+def test_a_state_that_was_broken_before_a_step_is_found_when_the_watch_shows_it(
+    text: str, must_hold: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(here: Here) -> None:
+        await change(here)
+        with pytest.raises(StepFailedError):
+            await here.waiting.throughout(condition(text), 8.0, must_hold=must_hold)
+
+    play(monkeypatch, kinds.CONFIG_MAP, use)
+
+
 @pytest.mark.parametrize("late", [None, kinds.CONFIG_MAP, kinds.SECRET])
 def test_a_state_that_changes_while_it_is_read_counts_as_it_was(
     late: AnyKind | None, monkeypatch: pytest.MonkeyPatch
