@@ -127,7 +127,8 @@ class ResourceClaimController(Worker[Key]):
             self._record_failure(pod, reference.name, f"create ResourceClaim : {error.message}")
             raise
         current = self.pods.get(pod.metadata.name, pod.metadata.namespace)
-        if current is not None and current.metadata.uid == pod.metadata.uid:
+        is_needed = current is not None and current.metadata.uid == pod.metadata.uid
+        if is_needed and self.claims.get_by_key(key_of(created)) is None:  # the watch may have been faster
             self._created.setdefault(pod.metadata.uid, []).append(created)
         return created
 
