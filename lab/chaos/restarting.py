@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
@@ -16,6 +16,9 @@ from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
+
+if TYPE_CHECKING:
+    from nominee.simulation.leftovers import Holdings
 
 RESTARTED_SECONDS: Final = 40.0
 """For so long the new processes have time: kubelets retry pending resizes after 30 s, as upstream's do."""
@@ -44,10 +47,10 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     if findings:
         return findings
     try:
-        began, held = len(await cluster.history()), cluster.holdings()
+        began, held = await _held(cluster)
         if kept := set(of_gone(held)):
             await cluster.clock.sleep(FORGOTTEN_SECONDS)
-            began, held = len(await cluster.history()), cluster.holdings()
+            began, held = await _held(cluster)
             kept &= set(of_gone(held))
         if kept:
             return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
@@ -56,7 +59,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             # The scenario, or a disturbance, may have started a kubelet just now.
             await cluster.clock.sleep(RESTARTED_SECONDS)
             state = await observe(cluster, expectations)
-            began, held = len(await cluster.history()), cluster.holdings()
+            began, held = await _held(cluster)
         before, lost = facts(state), losses_of(state)
         await cluster.crash_all()
         found: Sequence[str] = ()
@@ -75,6 +78,11 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     except ClusterError as error:
         return f"the cluster cannot be observed, after all processes were restarted: {error}"
     return "; ".join(found[:_NAMED_MAX])
+
+
+async def _held(cluster: ScenarioCluster) -> tuple[int, Mapping[str, Holdings]]:
+    """Return the number of writes before, and the holdings of each process."""
+    return len(await cluster.history()), cluster.holdings()
 
 
 async def _become_steady(cluster: ScenarioCluster, expectations: Expectations) -> None:

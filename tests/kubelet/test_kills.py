@@ -188,6 +188,30 @@ def test_a_kill_before_an_instruction_loses_and_repeats_nothing(scenario: str, k
     assert left(here) == left(WHOLE[scenario])
 
 
+def running(pod: core.Pod) -> Executor:
+    """Return a node on which a pod has started."""
+    here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
+    here.list_pods()
+    here.store(pod)
+    here.observe("a")
+    settle(here)
+    return here
+
+
+def restart(here: Executor) -> core.PodStatus:
+    """Restart the kubelet; return the status of the pod when it has nothing more to do."""
+    here.start_process()
+    here.list_pods()
+    settle(here)
+    return here.api["a"].status
+
+
+def with_sidecar(policy: str) -> core.Pod:
+    pod = new_pod("a", container("main", cpu="1"), restartPolicy=policy)
+    pod.spec.initContainers.add(name="side", restartPolicy="Always")
+    return pod
+
+
 @pytest.mark.parametrize(
     ("policy", "exit_code", "phase", "restarts"),
     [("Always", 0, "Running", 1), ("OnFailure", 143, "Running", 1), ("OnFailure", 0, "Succeeded", 0),
@@ -197,18 +221,9 @@ def test_containers_that_a_former_kubelet_stopped_for_a_forgotten_reason(
     policy: str, exit_code: int, phase: str, restarts: int
 ) -> None:
     """It preempted the pod, and died before it wrote so: the restartPolicy decides."""
-    here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
-    here.list_pods()
-    pod = new_pod("a", container("main", cpu="1"), restartPolicy=policy)
-    pod.spec.initContainers.add(name="side", restartPolicy="Always")
-    here.store(pod)
-    here.observe("a")
-    settle(here)
+    here = running(with_sidecar(policy))
     here.call(StopContainers(uid("a"), exit_code))
-    here.start_process()
-    here.list_pods()
-    settle(here)
-    status = here.api["a"].status
+    status = restart(here)
     assert status.phase == phase
     rows = [*status.initContainerStatuses, *status.containerStatuses]
     assert [row.restartCount for row in rows] == [restarts, restarts]
@@ -223,36 +238,22 @@ def test_containers_that_a_former_kubelet_stopped_for_a_forgotten_reason(
 def test_each_container_that_has_ended_runs_again_by_its_own_exit_code(
     policy: str, codes: dict[str, int], restarts: tuple[int, int]
 ) -> None:
-    here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
-    here.list_pods()
-    here.store(new_pod("a", container("done", cpu="1"), container("work", cpu="1"), restartPolicy=policy))
-    here.observe("a")
-    settle(here)
+    pod = new_pod("a", container("done", cpu="1"), container("work", cpu="1"), restartPolicy=policy)
+    here = running(pod)
     for name, code in codes.items():
         here.call(KillContainers(uid("a"), (name,), code, again=False))
-    here.start_process()
-    here.list_pods()
-    settle(here)
-    status = here.api["a"].status
+    status = restart(here)
     assert tuple(row.restartCount for row in status.containerStatuses) == restarts
     assert status.phase == "Running"
 
 
 @pytest.mark.parametrize(("policy", "code", "phase"), [("OnFailure", 0, "Succeeded"), ("Never", 1, "Failed")])
 def test_a_sidecar_ends_with_the_containers_that_have_ended(policy: str, code: int, phase: str) -> None:
-    here = Executor(node_object(cpu="4", memory="16Gi", pods="10"))
-    here.list_pods()
-    pod = new_pod("a", container("main", cpu="1"), restartPolicy=policy)
-    pod.spec.initContainers.add(name="side", restartPolicy="Always")
-    here.store(pod)
-    here.observe("a")
-    settle(here)
+    here = running(with_sidecar(policy))
     here.call(KillContainers(uid("a"), ("main",), code, again=False))
-    here.start_process()
-    here.list_pods()
-    settle(here)
-    assert here.api["a"].status.phase == phase
-    assert here.api["a"].status.initContainerStatuses[0].state.HasField("terminated")
+    status = restart(here)
+    assert status.phase == phase
+    assert status.initContainerStatuses[0].state.HasField("terminated")
 
 
 def test_a_pod_of_which_only_init_containers_ran_begins_again_without_a_checkpoint() -> None:

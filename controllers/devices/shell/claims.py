@@ -10,7 +10,13 @@ from nominee.controllers.shell.controller import Context, Worker
 from nominee.machinery.api import kinds
 from nominee.machinery.api.claim_templates import claim_from
 from nominee.machinery.api.errors import StatusError
-from nominee.machinery.api.objects import ObjectKey, is_controlled_by, key_of, resource_version_number
+from nominee.machinery.api.objects import (
+    ObjectKey,
+    is_controlled_by,
+    key_of,
+    resource_version_number,
+    resource_version_of,
+)
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.client.watches.live_objects import get_if_exists
 
@@ -38,8 +44,8 @@ class ResourceClaimController(Worker[Key]):
         self.pods = context.informers.of(kinds.POD)
         self.claims = context.informers.of(kinds.RESOURCE_CLAIM)
         self.templates = context.informers.of(kinds.RESOURCE_CLAIM_TEMPLATE)
-        self._created: dict[str, list[Claim]] = {}
-        """By the uid of the pod: its claims that the watch has not shown yet."""
+        self._created: dict[ObjectKey, Claim] = {}
+        """Claims that the watch has not shown yet."""
         self.pods.on_change(self._pod_changed, deletions=False)
         self.pods.add_handler(on_delete=lambda pod, _stale: self._release(pod))
         self.claims.on_change(self._claim_changed, deletions=False)
@@ -59,15 +65,15 @@ class ResourceClaimController(Worker[Key]):
             self.queue.add(Key("claim", ObjectKey(pod.metadata.namespace, name)))
         for claim in self.claims.by_index("owner", pod.metadata.uid):
             self.queue.add(Key("claim", key_of(claim)))
-        self._created.pop(pod.metadata.uid, None)
+        self._created = {key: each for key, each in self._created.items() if not is_controlled_by(each, pod)}
 
     def _claim_changed(self, claim: Claim) -> None:
-        self._forget(claim)
+        self._created.pop(key_of(claim), None)
         self.queue.add(Key("claim", key_of(claim)))
 
     def _claim_gone(self, claim: Claim) -> None:
         """Queue the pod of a deleted claim: one that still needs it gets another."""
-        self._forget(claim)
+        self._created.pop(key_of(claim), None)
         name, _ = reservations.owning_pod(claim)
         if name:
             self.queue.add(Key("pod", ObjectKey(claim.metadata.namespace, name)))
@@ -111,7 +117,7 @@ class ResourceClaimController(Worker[Key]):
 
     async def _create(self, pod: core.Pod, reference: core.PodResourceClaim) -> Claim | None:
         """Return the claim that was created before, or a new one; None when it cannot be created."""
-        own = [*self.claims.by_index("owner", pod.metadata.uid), *self._unseen(pod.metadata.uid)]
+        own = [*self.claims.by_index("owner", pod.metadata.uid), *self._unseen()]
         found = templates.created_for(pod, reference.name, own)
         if found is not None:
             return found
@@ -129,30 +135,17 @@ class ResourceClaimController(Worker[Key]):
         current = self.pods.get(pod.metadata.name, pod.metadata.namespace)
         is_needed = current is not None and current.metadata.uid == pod.metadata.uid
         if is_needed and self.claims.get_by_key(key_of(created)) is None:  # the watch may have been faster
-            self._created.setdefault(pod.metadata.uid, []).append(created)
+            self._created[key_of(created)] = created
         return created
 
-    def _unseen(self, uid: str) -> list[Claim]:
-        """Return the claims of a pod that are newer than the watch; forget the others.
+    def _unseen(self) -> list[Claim]:
+        """Return the created claims that are newer than the watch; forget the others.
 
         kube-controller-manager 1.36 keeps them in a MutationCache (claimCache), for a time.
         """
         seen = resource_version_number(self.claims.resource_version)
-        left = [
-            each
-            for each in self._created.pop(uid, [])
-            if resource_version_number(each.metadata.resourceVersion) > seen
-        ]
-        if left:
-            self._created[uid] = left
-        return left
-
-    def _forget(self, claim: Claim) -> None:
-        """Forget a claim that the watch shows."""
-        for owner in claim.metadata.ownerReferences:
-            left = [each for each in self._created.pop(owner.uid, []) if key_of(each) != key_of(claim)]
-            if left:
-                self._created[owner.uid] = left
+        self._created = {key: each for key, each in self._created.items() if resource_version_of(each) > seen}
+        return list(self._created.values())
 
     def _record_failure(self, pod: core.Pod, reference: str, text: str) -> None:
         note = f"PodResourceClaim {reference}: {text}"

@@ -15,7 +15,7 @@ from nominee.localcluster.supervisor.model.states import COMING_UP
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.objects import metadata_of, resource_version_of
 from nominee.machinery.client.api_client import retry_unavailable
 
 _LOOK_SECONDS: Final = 0.01
@@ -52,15 +52,15 @@ class Stage:
 
     async def until_seen(self, stored: Message) -> None:
         """Wait until the watches show an object at least as new, so that the next step finds it."""
-        kind, metadata = kinds.of(stored), metadata_of(stored)
+        kind, metadata, revision = kinds.of(stored), metadata_of(stored), resource_version_of(stored)
         if not self.world.watches(kind):
             return
         deadline = self.clock.monotonic() + _SEEN_SECONDS_MAX
         while self.clock.monotonic() < deadline:
             found = self.world.get(kind, metadata.name, metadata.namespace)
-            if found is not None and _revision(found) >= _revision(stored):
+            if found is not None and resource_version_of(found) >= revision:
                 return
-            if self.world.last_deleted(kind, metadata.name, metadata.namespace) >= _revision(stored):
+            if self.world.last_deleted(kind, metadata.name, metadata.namespace) >= revision:
                 return
             await self.clock.sleep(_LOOK_SECONDS)
 
@@ -102,7 +102,3 @@ class Stage:
         except StatusError as error:
             if not is_not_found(error):
                 raise
-
-
-def _revision(obj: Message) -> int:
-    return int(metadata_of(obj).resourceVersion or 0)

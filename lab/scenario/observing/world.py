@@ -19,7 +19,7 @@ from nominee.lab.scenario.observing.base import Condition, JsonObject, Observed
 from nominee.lab.scenario.observing.snapshot import Snapshot
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.objects import ObjectKey, key_of, metadata_of
+from nominee.machinery.api.objects import ObjectKey, key_of, resource_version_of
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import Clock
@@ -79,7 +79,7 @@ class World:
     def last_deleted(self, kind: AnyKind, name: str, namespace: str) -> int:
         """Return the revision of an object's last deletion that was seen, or 0."""
         last = self._last_states.get((kind, ObjectKey(namespace, name)))
-        return 0 if last is None else _revision(last[0])
+        return 0 if last is None else resource_version_of(last[0])
 
     def deletions(self, kind: AnyKind) -> list[tuple[Message, float]]:
         """Return the last state of each deleted object, the latest last, and the time: seconds of the run."""
@@ -87,7 +87,7 @@ class World:
 
     def _changed(self, kind: AnyKind, old: Message | None, new: Message | None) -> None:
         if new is not None:
-            self.change_revision = _revision(new)
+            self.change_revision = resource_version_of(new)
         elif old is not None:
             self._json.pop((kind, key_of(old)), None)
         self._newest = max(self._newest, self.change_revision or 0)
@@ -102,7 +102,7 @@ class World:
         key = (kind, key_of(last))
         self._last_states.pop(key, None)
         self._last_states[key] = (last, self._clock.monotonic() - self._began)
-        self.change_revision = None if stale else _revision(last)
+        self.change_revision = None if stale else resource_version_of(last)
         self._changed(kind, last, None)
 
     async def wait_changed(self, seconds: float) -> None:
@@ -178,7 +178,3 @@ class World:
         if last is None or last[0] is not condition or last[1] != self._changes:
             last = self._last = (condition, self._changes, condition.evaluate(self))
         return last[2]
-
-
-def _revision(obj: Message) -> int:
-    return int(metadata_of(obj).resourceVersion or 0)

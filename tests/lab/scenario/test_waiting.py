@@ -75,8 +75,9 @@ class Here:
         await self.other.create(made)
 
     async def until_seen(self, kind: AnyKind, name: str) -> None:
-        while self.world.get(kind, name, "default") is None:
-            await self.clock.sleep(0.01)
+        with anyio.fail_after(60.0):
+            while self.world.get(kind, name, "default") is None:
+                await self.world.wait_changed(60.0)
 
 
 def play(
