@@ -95,20 +95,6 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
     ),
     *_known(
-        "*=recreate*",
-        "and its PodScheduled became False (",
-        reason="the patch of a status has no uid; a pod that is created again meanwhile gets what failed "
-        "for the former one",
-        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/util/utils.go",
-    ),
-    *_known(
-        "*=recreate* scheduler*:pods=* scheduler*:apiserver*=cut*",
-        "conditions-keep-their-times: the condition PodScheduled is of generation",
-        reason="the patch of a status has no uid; a pod that is created again before the scheduler sees it "
-        "gets the generation of the former one",
-        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/util/utils.go",
-    ),
-    *_known(
         "apiserver*:*=remove* apiserver*:*=recreate* scheduler*:*=remove* scheduler*:*=recreate*",
         "is allocated, and reserved for no pod",
         reason="Unreserve takes the reservation of a pod that is gone back, and leaves the allocation",

@@ -80,6 +80,13 @@ def test_a_clock_that_was_ahead_may_have_given_the_time_of_this_write() -> None:
     assert _problems(History().put(*writes)) == []
 
 
+def test_a_patch_of_a_former_object_has_its_generation() -> None:
+    created, late = _pod(("PodScheduled", "False", 0)), _pod(("PodScheduled", "False", 0), observed=2)
+    history = History().put(created).delete(created).put(created)
+    assert _problems(history.put(late)) == []
+    assert len(_problems(history.put(*[created] * 15, late))) == 1
+
+
 def test_another_reason_is_a_transition_of_a_replica_failure_only() -> None:
     failures = [_replica_set("ReplicaFailure", reason, 3 * number) for number, reason in enumerate("ab")]
     assert _problems(History().put(*failures)) == []

@@ -30,6 +30,16 @@ def gated(reason: str) -> core.Pod:
 WAITING = scheduled("False", reason="Unschedulable", node="")
 
 
+def late_failure(uid: str = "") -> core.Pod:
+    """Return a bound pod that became unschedulable."""
+    return scheduled("False", reason="Unschedulable", uid=uid)
+
+
+def created_again(*states: core.Pod) -> History:
+    """Return a history in which another pod of the name was deleted before."""
+    return History().put(WAITING).delete(WAITING).put(*states)
+
+
 @pytest.mark.parametrize(
     "history",
     [
@@ -40,6 +50,8 @@ WAITING = scheduled("False", reason="Unschedulable", node="")
         History().put(scheduled(), scheduled("False", node="", uid="uid-2")),
         History().put(scheduled(), scheduled("", phase="Failed")),
         History().put(gated(""), gated("SchedulingGated"), scheduled("False", reason="x", node="")),
+        created_again(scheduled(uid="2"), late_failure(uid="2")),
+        created_again(gated(""), gated("Unschedulable")),
     ],
     ids=[
         "bound",
@@ -49,6 +61,8 @@ WAITING = scheduled("False", reason="Unschedulable", node="")
         "another pod of the name",
         "rejected",
         "gated",
+        "a failure of the former pod",
+        "a failure of the former pod, and gates",
     ],
 )
 def test_a_bound_pod_stays_scheduled(history: History) -> None:
@@ -90,6 +104,19 @@ def test_a_bound_pod_that_becomes_unscheduled(history: History, message: str) ->
     assert violation.message == message
     assert violation.objects == ("Pod default/p",)
     assert violation.revisions == (history.next_revision - 1,)
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        [*[scheduled(uid="2")] * 16, late_failure(uid="2")],
+        [scheduled(node="", uid="2"), late_failure(uid="2")],
+        [scheduled(uid="2"), scheduled("", uid="2")],
+    ],
+    ids=["too late", "bound by the write", "lost"],
+)
+def test_a_patch_of_a_former_pod_explains_no_other_write(states: list[core.Pod]) -> None:
+    assert len(violations_of(PodProgress, created_again(*states))) == 1
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,9 @@ from nominee.lab.history.invariants.checking.answers import Answer, Method, Outc
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.processes.retries import USER, Retries
 from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import owner_reference
+from nominee.machinery.api.pb import apps
+from tests.lab.invariants.histories import History, pod
 
 REFUSED = Answer(
     client="controllers",
@@ -35,8 +38,10 @@ def _at(times: Iterable[float], answer: Answer = REFUSED) -> list[Answer]:
     return [replace(answer, begin_time=time) for time in times]
 
 
-def _problems(answers: Iterable[Answer]) -> list[str]:
+def _problems(answers: Iterable[Answer], history: History | None = None) -> list[str]:
     check = Check(ComponentSettings(observes_answers=True), [Retries.about.name])
+    for revision in () if history is None else history.revisions:
+        check.observe(revision)
     for answer in answers:
         check.observe_answer(answer)
     (result,) = check.finish(Evidence(now=0.0))
@@ -97,3 +102,19 @@ def test_the_client_of_a_scenario_may_ask_often() -> None:
     times = [each / 100 for each in range(200)]
     assert _problems(_at(times))
     assert _problems(_at(times, replace(REFUSED, client=USER))) == []
+
+
+def test_each_change_of_a_pod_is_a_reason_to_write_the_status_of_its_owner() -> None:
+    owner = apps.ReplicaSet()
+    owner.metadata.name, owner.metadata.namespace, owner.metadata.uid = "web", "default", "uid-web"
+    owned = pod("web-x")
+    owned.metadata.ownerReferences.append(owner_reference(owner))
+    refused = replace(
+        REFUSED, method=Method.UPDATE, outcome=Outcome.CHANGED, kind=kinds.REPLICA_SET, name="web"
+    )
+    answers = _at([0.01 * number for number in range(32)], replace(refused, generate_name=""))
+    assert len(_problems(answers, History().put(pod("other"), pod("other")))) == 1
+    assert _problems(answers, History().put(owned, owned)) == []
+    assert len(_problems(answers, History().put(owned))) == 1
+    written = replace(refused, outcome=Outcome.DONE, generate_name="", resource_version=9)
+    assert len(_problems([written, *answers], History().put(owned, owned))) == 1

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.former_objects import FORMER_OBJECT, FormerObjects
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import KINDS, AnyKind
 from nominee.machinery.api.objects import get_condition, metadata_of
@@ -55,11 +56,13 @@ class ConditionTimes(Checker):
         "AbleToScale with FailedUpdateScale may have another time: each sync of an HPA sets it to True "
         "before.",
         checks="conditions that a write changed",
+        exceptions=FORMER_OBJECT,
     )
     kinds = frozenset(kind for kind in KINDS if _has_conditions(kind))
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
+        self._former = FormerObjects()
         self._changed: dict[str, dict[str, float]] = {}
         """When the status of each condition was last written, by key and type; clocks may differ from it."""
 
@@ -67,6 +70,7 @@ class ConditionTimes(Checker):
         """Compare the conditions of an object with the former ones."""
         if revision.is_state or not revision.is_readable:
             return
+        self._former.observe(revision)
         if revision.object is None:
             self._changed.pop(revision.key, None)
             return
@@ -84,8 +88,11 @@ class ConditionTimes(Checker):
             self.checked += 1
             observed = getattr(each, "observedGeneration", 0)
             if generation and observed > generation:
-                problem = f"is of generation {observed}, and the object has generation {generation}"
-                yield self.violation(f"the condition {each.type} {problem}", revision)
+                if self._former.may_reach(revision):
+                    self.allow("former-object")
+                else:
+                    problem = f"is of generation {observed}, and the object has generation {generation}"
+                    yield self.violation(f"the condition {each.type} {problem}", revision)
             changed = self._changed.setdefault(revision.key, {})
             age = revision.time - changed.get(each.type, revision.time)
             if old is None or old.status != each.status:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.former_objects import FORMER_OBJECT, FormerObjects
 from nominee.lab.history.invariants.checking.pods import same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import POD
@@ -29,23 +31,33 @@ class PodProgress(Checker):
         description="A bound pod stays PodScheduled, one with scheduling gates is not tried, a phase never "
         "goes back, startTime never changes, and no restartCount falls.",
         checks="bindings of pods and changes of their statuses",
+        exceptions=FORMER_OBJECT,
     )
     kinds = frozenset({POD})
 
+    def __init__(self, settings: ComponentSettings) -> None:
+        super().__init__(settings)
+        self._former = FormerObjects()
+
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Compare a pod with its former state."""
+        self._former.observe(revision)
         pod, before = revision.after(POD), same_pod_before(revision)
         if pod is None or before is None:
             return
         if before.status == pod.status and before.spec.nodeName == pod.spec.nodeName:
             return
         self.checked += 1
+        for problem in _scheduled(before, pod):
+            if _may_be_patch(before, pod) and self._former.may_reach(revision):
+                self.allow("former-object")
+            else:
+                yield self.violation(problem, revision)
         for problem in _problems(before, pod):
             yield self.violation(problem, revision)
 
 
 def _problems(before: core.Pod, pod: core.Pod) -> Iterator[str]:
-    yield from _scheduled(before, pod)
     old, new = before.status, pod.status
     if _goes_back(old.phase, new.phase):
         yield f"the pod was {old.phase} and is {new.phase} again"
@@ -72,6 +84,13 @@ def _scheduled(before: core.Pod, pod: core.Pod) -> Iterator[str]:
         return  # a kubelet that rejects a pod replaces its status and conditions (rejectPod, mergePodStatus)
     elif not is_true and (new is not None or old is not None) and (old is None or old.status == "True"):
         yield f"the pod is bound to node {pod.spec.nodeName!r}, and its PodScheduled became {status}"
+
+
+def _may_be_patch(before: core.Pod, pod: core.Pod) -> bool:
+    """Return whether a scheduler may have written no more than PodScheduled=False."""
+    condition = get_condition(pod.status.conditions, "PodScheduled")
+    is_false = condition is not None and condition.status == "False"
+    return is_false and before.spec.nodeName == pod.spec.nodeName
 
 
 def _goes_back(old: str, new: str) -> bool:

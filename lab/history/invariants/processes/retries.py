@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Final
 
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.revision import subject_of
+from nominee.lab.history.revision import Revision, subject_of
+from nominee.machinery.api.kinds import JOB, POD, REPLICA_SET
+from nominee.machinery.api.objects import metadata_of
 
 _LIMITS: Final = ((30, 1.0), (60, 10.0))
 """Requests, and seconds. A rate limiter that begins with 5 ms and doubles it makes 9, and 12; events about
 the object, each of which is a reason for another attempt, come on top of that."""
 _KEPT: Final = max(count for count, _ in _LIMITS) + 1
+_REASONS_MAX: Final = 100
 _ENDS: Final = frozenset({Outcome.DONE, Outcome.ALREADY_EXISTS})
 """A creation that a process need not make is as good as one that it has made."""
 _NAMED: Final = frozenset({Method.UPDATE, Method.PATCH})
@@ -26,7 +29,9 @@ class Retries(Checker):
     """Counts the answers in a row that brought a process nothing: refusals, and writes without a change.
 
     Requests are the same if method, object and process are; those of creations with one generateName are,
-    too. One that succeeds ends the row. Source: client-go 1.36, DefaultTypedControllerRateLimiter.
+    too. One that succeeds ends the row. Each change of an owned object is a reason to write the
+    status of its owner, and one request more is allowed.
+    Source: client-go 1.36, DefaultTypedControllerRateLimiter.
     """
 
     about = Invariant(
@@ -36,12 +41,23 @@ class Retries(Checker):
         + ".",
         checks="requests of components that were refused or changed nothing",
     )
+    kinds = frozenset({POD, REPLICA_SET, JOB})
     takes_answers = True
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._rows: dict[tuple[object, ...], deque[float]] = {}
         self._versions: dict[tuple[object, ...], int] = {}
+        self._reasons: Counter[tuple[str, str, str]] = Counter()
+        """Changes of owned objects, by kind, namespace and name of their owner."""
+
+    def observe(self, revision: Revision) -> Iterator[Violation]:
+        """Count a change of an owned object."""
+        obj = revision.object or revision.previous
+        for owner in () if obj is None else metadata_of(obj).ownerReferences:
+            key = owner.kind, revision.namespace, owner.name
+            self._reasons[key] = min(self._reasons[key] + 1, _REASONS_MAX)
+        yield from ()
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
         """Count an answer, or end the row of its request. The scenario's own client may ask often."""
@@ -49,10 +65,15 @@ class Retries(Checker):
             return
         name = answer.generate_name or answer.name
         key = (answer.client_pid, answer.method, answer.kind, answer.namespace, name)
+        owner = answer.kind.kind, answer.namespace, answer.name
         if answer.outcome in _ENDS and not self._is_idle(key, answer):
             self._rows.pop(key, None)
+            self._reasons.pop(owner, None)
             return
         self.checked += 1
+        if self._reasons[owner] > 0:
+            self._reasons[owner] -= 1
+            return
         row = self._rows.setdefault(key, deque(maxlen=_KEPT))
         row.append(answer.begin_time)
         for count, seconds in _LIMITS:
