@@ -1,4 +1,4 @@
-"""Objects that were created again: what was asked for the former one may reach the new one."""
+"""Objects of a name that was in use before: a patch that was meant for the former one may reach the new one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMER_OBJECT: Final = {
 class FormerObjects:
     """The deletions of a while.
 
-    The scheduler's patch of a status has no uid. If the pod is created again while it is on its way, the new
+    The scheduler's patch of a status has no uid. If the pod is created again before it arrives, the new
     one gets what was found for the former one. Source: kube-scheduler 1.36, util.PatchPodStatus.
     """
 
