@@ -11,7 +11,7 @@ from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
-from nominee.lab.chaos.rest.scheduling import SCHEDULER
+from nominee.lab.chaos.rest.scheduling import SCHEDULER, may_preempt
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 RESTARTED_SECONDS: Final = 40.0
 """For so long the new processes have time: kubelets retry pending resizes after 30 s, as upstream's do."""
+FLUSHED_SECONDS: Final = 340.0
+"""After so long a scheduler has tried each unschedulable pod again: after 5 minutes, every 30 s."""
 LATER_SECONDS: Final = 60.0
 """A change that has gone again after this time was the start of a process."""
 FORGOTTEN_SECONDS: Final = 60.0
@@ -55,9 +57,11 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
         if kept:
             return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
         state = await observe(cluster, expectations)
-        if has_deferred_resizes(state):
-            # The scenario, or a disturbance, may have started a kubelet just now.
-            await cluster.clock.sleep(RESTARTED_SECONDS)
+        # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now.
+        pause = RESTARTED_SECONDS if has_deferred_resizes(state) else 0.0
+        if pause := FLUSHED_SECONDS if may_preempt(state) else pause:
+            await cluster.clock.sleep(pause)
+            await _become_steady(cluster, expectations)
             state = await observe(cluster, expectations)
             began, held = await _held(cluster)
         before, lost = facts(state), losses_of(state)

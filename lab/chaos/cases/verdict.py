@@ -79,8 +79,9 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         _at(
             "scheduler*:scheduler.preempt.* scheduler*:apiserver*.Patch.pods "
             "scheduler*:apiserver*.Delete.pods",
-            "delay hang lose-response pause recreate remove slow",
-        ),
+            "delay hang lose-response pause slow",
+        )
+        + " *=recreate* *=remove*",
         "waits in the state Gated, and fits on",
         reason="a preemptor whose last victim another client, or another preemptor, deletes before its "
         "eviction is woken by no event, and a gated pod is not flushed",
@@ -98,13 +99,6 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "apiserver*:*=remove* apiserver*:*=recreate* scheduler*:*=remove* scheduler*:*=recreate*",
         "is allocated, and reserved for no pod",
         reason="Unreserve takes the reservation of a pod that is gone back, and leaves the allocation",
-        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
-    ),
-    *_known(
-        "*=recreate*",
-        "devices-have-one-claim: the claim is no longer reserved while Pod",
-        "bindings-are-sound: the pod was bound to node *, and its claim * is not reserved for it",
-        reason="a controller whose cache has the former pod removes the reservation of the new one",
         link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
     ),
 )

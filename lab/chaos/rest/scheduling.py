@@ -56,6 +56,23 @@ def lost_wakeups(state: State) -> Iterator[Finding]:
             yield Finding(name_of(pod), f"waits in the state {document['state']}, and fits on {nodes}")
 
 
+def may_preempt(state: State) -> bool:
+    """Return whether preemption would make room for a pod that waits until the periodic flush.
+
+    No event says so: a pod is woken by what concerns the plugin that rejected it, and not by what concerns
+    the nodes that had no victims (kube-scheduler 1.36, podWorthRequeuing).
+    """
+    paths = (explanation_path(pod) for pod in state.of(kinds.POD))
+    documents = (state.debug.get((SCHEDULER, path)) for path in paths)
+    return any(_may_preempt(document) for document in documents if document is not None)
+
+
+def _may_preempt(document: Json) -> bool:
+    explanation = document["explanation"]
+    preemption = None if explanation is None else explanation["preemption"]
+    return document["state"] == "Unschedulable" and preemption is not None and preemption["nominatedNode"]
+
+
 def queues(state: State) -> Iterator[Finding]:
     """Find entries of the scheduler's queues, and nominations, that do not agree with the pods."""
     document = state.debug.get((SCHEDULER, QUEUE))

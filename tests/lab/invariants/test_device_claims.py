@@ -121,6 +121,15 @@ def test_broken_claims(history: History, message: str, objects: tuple[str, ...])
     assert violation.objects == objects
 
 
+def test_a_controller_may_compare_a_reservation_with_the_former_pod() -> None:
+    reserved, free = claim("a", "d1", pods=("p",)), claim("a")
+    history = History().put(pod("p", uid="former")).delete(pod("p", uid="former")).put(BOUND, reserved)
+    result = result_of(DeviceClaims, history.put(free), SETTINGS)
+    assert (result.violations, result.exceptions) == ((), {"former-pod": 1})
+    later = history.put(reserved, *[pod("other")] * 15, free)
+    assert len(violations_of(DeviceClaims, later, SETTINGS)) == 1
+
+
 def test_a_write_of_the_former_leader_is_an_exception() -> None:
     result = result_of(
         DeviceClaims, History().put(leader("s1"), claim("a", "d1"), leader("s2"), claim("b", "d1"))

@@ -30,15 +30,17 @@ def problems_of(
     late: Message | None = None,
     after: Message | None = None,
     removed: Message | None = None,
+    again: core.Pod | None = None,
     seconds: list[core.Node] = SECONDS,
 ) -> list[str]:
     """Return the problems of a pod's binding to n1, long after the objects were written, and `late` was.
 
-    `after` is written between the binding and its answer, `removed` is deleted some seconds before it.
+    `after` is written between the binding and its answer, `removed` is deleted some seconds before it,
+    and the pod perhaps created `again`.
     """
     history = History().put(*objects, found, *SECONDS)
     if removed is not None:
-        history.delete(removed).put(*seconds)
+        history.delete(removed).put(*([again] if again is not None else []), *seconds)
     history.put(*([late] if late is not None else []), bound(found))
     history.put(*([after] if after is not None else []))
     check = Check(ComponentSettings(observes_answers=True), [SoundBindings.about.name])
@@ -116,7 +118,11 @@ def test_claims() -> None:
     assert problems_of(uses, labelled("a"), claim(uid="uid-p", zone="a")) == []
     start = "the pod was bound to node 'n1', and its claim "
     assert problems_of(uses, labelled("a"), claim()) == [f"{start}'gpu' is not allocated"]
-    assert problems_of(uses, labelled("a"), claim(uid="uid-q")) == [f"{start}c is not reserved for it"]
+    others = claim(uid="uid-q")
+    assert problems_of(uses, labelled("a"), others) == [f"{start}c is not reserved for it"]
+    former = pod("p", uid="former")
+    assert problems_of(uses, labelled("a"), others, former, removed=former, seconds=[], again=uses) == []
+    assert problems_of(uses, labelled("a"), others, former, removed=former, again=uses) != []
     assert problems_of(uses, labelled("a"), claim(uid="uid-p", zone="b")) == [
         f"{start}c has devices that the node does not reach"
     ]

@@ -1,4 +1,4 @@
-"""Objects of a name that was in use before: a patch that was meant for the former one may reach the new one."""
+"""Objects of a name that another one had: a patch that was meant for that one may reach them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ FORMER_OBJECT: Final = {
     "former-object": f"one of the name was deleted within {LATE_SECONDS:.0f} s; a patch without uid may "
     "have been meant for it"
 }
-"""The exception of the checkers that ask `FormerObjects`."""
+FORMER_POD: Final = {
+    "former-pod": f"a pod of the name was deleted within {LATE_SECONDS:.0f} s; a controller whose cache has "
+    "it removes the reservation of the new one"
+}
+"""The exceptions of the checkers that ask `FormerObjects`."""
 
 
 class FormerObjects:
     """The deletions of a while.
 
     The scheduler's patch of a status has no uid. If the pod is created again before it arrives, the new
-    one gets what was found for the former one. Source: kube-scheduler 1.36, util.PatchPodStatus.
+    one gets what was found for the former one. The controller of claims compares the uids of a reservation
+    and of the pod in its cache. Source: kube-scheduler 1.36, util.PatchPodStatus; resourceclaim, syncClaim.
     """
 
     def __init__(self) -> None:
@@ -36,5 +41,9 @@ class FormerObjects:
 
     def may_reach(self, revision: Revision) -> bool:
         """Return whether this write may have been meant for a former object of the name."""
-        deleted = self._deleted.get(revision.key)
-        return deleted is not None and revision.time - deleted <= LATE_SECONDS
+        return self.was_deleted(revision.key, revision.time)
+
+    def was_deleted(self, key: str, now: float) -> bool:
+        """Return whether an object of this key was deleted shortly before."""
+        deleted = self._deleted.get(key)
+        return deleted is not None and now - deleted <= LATE_SECONDS

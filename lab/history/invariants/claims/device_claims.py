@@ -9,6 +9,7 @@ from cachetools import LRUCache
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.former_objects import FORMER_POD, FormerObjects
 from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal
 from nominee.lab.history.invariants.checking.preemptions import PODS_MAX
@@ -46,6 +47,7 @@ class DeviceClaims(Checker):
             "may have been under way",
             "stale-start": "WatchListClient is off: a scheduler that was restarted may begin with an older "
             "state",
+            **FORMER_POD,
         },
     )
     kinds = frozenset({RESOURCE_CLAIM, POD, LEASE})
@@ -59,6 +61,7 @@ class DeviceClaims(Checker):
         self._unknown: dict[str, Revision] = {}
         self._is_complete = True
         self._leaders = Leaders(_SCHEDULER)
+        self._former = FormerObjects()
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a pod or a leader, or check a claim."""
@@ -71,6 +74,7 @@ class DeviceClaims(Checker):
             yield from self._observe_claim(revision)
 
     def _observe_pod(self, revision: Revision) -> None:
+        self._former.observe(revision)
         ended, pod = ended_pod(revision), revision.after(POD)
         if ended is not None:
             self._pods.pop(ended.metadata.uid, None)
@@ -126,7 +130,11 @@ class DeviceClaims(Checker):
             if user.uid in users or seen is None:
                 continue
             pod = seen.after(POD)
-            if pod is not None and pod.spec.nodeName and not is_terminal(pod) and not is_terminating(pod):
+            if pod is None or not pod.spec.nodeName or is_terminal(pod) or is_terminating(pod):
+                continue
+            if self._former.was_deleted(seen.key, revision.time):
+                self.allow("former-pod")
+            else:
                 lost = "deallocated" if not new.HasField("allocation") else "no longer reserved"
                 yield self.violation(
                     f"the claim is {lost} while {seen.subject} uses it on node {pod.spec.nodeName!r}",

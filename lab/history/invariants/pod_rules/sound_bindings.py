@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from nominee.lab.history.invariants.checking.answers import Answer, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.former_objects import FORMER_POD, FormerObjects
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import (
@@ -52,6 +53,7 @@ class SoundBindings(Checker):
         exceptions={
             "node-changed": f"the node changed within {SEEN_SECONDS:.0f} s, or the pod was nominated before",
             "claim-removed": f"the volume claim, which was bound, was removed within {SEEN_SECONDS:.0f} s",
+            **FORMER_POD,
         },
     )
     kinds = frozenset({POD, NODE, POD_GROUP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM})
@@ -68,9 +70,11 @@ class SoundBindings(Checker):
         """How many pods of a group were removed: perhaps since it was tried."""
         self._waited: set[str] = set()
         """The pods, by uid, that were nominated to a node before they were bound."""
+        self._former = FormerObjects()
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Keep the newest state of an object."""
+        self._former.observe(revision)
         if revision.value is None:
             self._newest.pop(revision.key, None)
         else:
@@ -106,7 +110,11 @@ class SoundBindings(Checker):
             yield self.violation("the pod was bound, and has scheduling gates", seen)
         # What it used may be given back if it has ended before the answer came.
         has_ended = is_terminal(pod) or is_terminating(pod)
-        for problem in () if has_ended else (*self._claims(pod, node), *self._volumes(pod, node, answer)):
+        for problem in (
+            ()
+            if has_ended
+            else (*self._claims(pod, node, answer.begin_time), *self._volumes(pod, node, answer))
+        ):
             yield self.violation(f"the pod was bound to node {answer.node!r}, and {problem}", seen)
         problem, waited = _problem_of_node(pod, node), answer.uid in self._waited
         self._waited.discard(answer.uid)
@@ -134,7 +142,7 @@ class SoundBindings(Checker):
         revision = self._newest.get(kind.key(namespace, name))
         return None if revision is None else revision.after(kind)
 
-    def _claims(self, pod: core.Pod, node: core.Node) -> Iterator[str]:
+    def _claims(self, pod: core.Pod, node: core.Node, now: float) -> Iterator[str]:
         made = {each.name: each.resourceClaimName for each in pod.status.resourceClaimStatuses}
         for each in pod.spec.resourceClaims:
             name = each.resourceClaimName or made.get(each.name, "")
@@ -142,11 +150,18 @@ class SoundBindings(Checker):
                 continue  # its template needs no claim
             claim = self._get(RESOURCE_CLAIM, pod.metadata.namespace, name)
             if claim is None or not claim.status.HasField("allocation"):
-                yield f"its claim {each.name!r} is not allocated"
+                lost = f"its claim {each.name!r} is not allocated"
             elif all(user.uid != pod.metadata.uid for user in claim.status.reservedFor):
-                yield f"its claim {name} is not reserved for it"
+                lost = f"its claim {name} is not reserved for it"
             elif not _reaches(claim.status.allocation.nodeSelector, node):
                 yield f"its claim {name} has devices that the node does not reach"
+                continue
+            else:
+                continue
+            if self._former.was_deleted(POD.key(pod.metadata.namespace, pod.metadata.name), now):
+                self.allow("former-pod")
+            else:
+                yield lost
 
     def _volumes(self, pod: core.Pod, node: core.Node, answer: Answer) -> Iterator[str]:
         for name in claims_of(pod):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.rules import findings
-from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, is_pending
+from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, is_pending, may_preempt
 from nominee.machinery.api.pb import core
 from tests.lab.chaos.rest.clusters import Manifests, correct, pod, put, state
 
@@ -112,3 +112,21 @@ def test_gated_bound_and_grouped_pods_are_not_asked_about() -> None:
         else:
             other.spec.schedulingGroup.podGroupName = "group"
         assert not is_pending(other)
+
+
+@pytest.mark.parametrize(
+    ("place", "explanation", "expected"),
+    [
+        ("Unschedulable", {"preemption": {"nominatedNode": "n1"}}, True),
+        ("Unschedulable", {"preemption": {"nominatedNode": ""}}, False),
+        ("Unschedulable", {"preemption": None}, False),
+        ("Unschedulable", None, False),
+        ("Gated", {"preemption": {"nominatedNode": "n1"}}, False),
+    ],
+)
+def test_a_pod_that_may_preempt_waits_for_the_flush(place: str, explanation: Any, expected: bool) -> None:
+    debug: dict[tuple[str, str], Any] = {
+        (SCHEDULER, EXPLAIN): {"state": place, "explanation": explanation},
+    }
+    assert may_preempt(state(pending(), debug=debug)) is expected
+    assert not may_preempt(state(pending()))
