@@ -87,6 +87,15 @@ def test_a_patch_of_a_former_object_has_its_generation() -> None:
     assert len(_problems(history.put(*[created] * 15, late))) == 1
 
 
+def test_a_kubelet_may_not_have_seen_that_its_node_was_lost() -> None:
+    ready, ended = _pod(("ContainersReady", "True", 0), ("Ready", "True", 0)), "False"
+    marked = _pod(("ContainersReady", "True", 0), ("Ready", "False", 1))
+    stopped = _pod(("ContainersReady", ended, 9), ("Ready", ended, 9))
+    assert _problems(History().put(ready, marked, stopped)) == []
+    later = _pod(("ContainersReady", ended, 9), ("Ready", ended, 12))
+    assert len(_problems(History().put(ready, marked, stopped, later))) == 1
+
+
 def test_another_reason_is_a_transition_of_a_replica_failure_only() -> None:
     failures = [_replica_set("ReplicaFailure", reason, 3 * number) for number, reason in enumerate("ab")]
     assert _problems(History().put(*failures)) == []

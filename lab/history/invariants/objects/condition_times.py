@@ -56,7 +56,10 @@ class ConditionTimes(Checker):
         "AbleToScale with FailedUpdateScale may have another time: each sync of an HPA sets it to True "
         "before.",
         checks="conditions that a write changed",
-        exceptions=FORMER_OBJECT,
+        exceptions={
+            **FORMER_OBJECT,
+            "unseen-not-ready": "Ready was False for the node's sake, and its kubelet may not have seen it",
+        },
     )
     kinds = frozenset(kind for kind in KINDS if _has_conditions(kind))
 
@@ -98,8 +101,17 @@ class ConditionTimes(Checker):
             if old is None or old.status != each.status:
                 changed[each.type] = revision.time
             is_own = "/" not in each.type  # others, as those of readiness gates, are written by users
-            if old is not None and is_own and (problem := _transition(old, each, age, revision.time)):
+            problem = _transition(old, each, age, revision.time) if old is not None and is_own else ""
+            if problem and _is_marked(each.type, former):
+                self.allow("unseen-not-ready")
+            elif problem:
                 yield self.violation(f"the condition {each.type} {problem}", revision)
+
+
+def _is_marked(name: str, former: Sequence[core.PodCondition]) -> bool:
+    """Return whether a pod was not ready while its containers were: its node is lost (MarkPodsNotReady)."""
+    statuses = {each.type: each.status for each in former}
+    return name == "Ready" and statuses.get("Ready") == "False" and statuses.get("ContainersReady") == "True"
 
 
 def _transition(old: core.PodCondition, new: core.PodCondition, age: float, written: float) -> str:
