@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +12,7 @@ from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, may_preempt
-from nominee.lab.chaos.rest.state import Expectations
+from nominee.lab.chaos.rest.state import Expectations, Finding
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
@@ -26,8 +26,12 @@ FLUSHED_SECONDS: Final = 340.0
 """After so long a scheduler has tried each unschedulable pod again: after 5 minutes, every 30 s."""
 LATER_SECONDS: Final = 60.0
 """A change that has gone again after this time was the start of a process."""
-FORGOTTEN_SECONDS: Final = 60.0
-"""For so long a process at rest may keep an entry of an object that is gone."""
+FORGOTTEN_SECONDS: Final = (60.0, 600.0)
+"""For so long a process at rest may keep an entry of an object that is gone.
+
+The second time is for a scheduler that binds volumes for a pod that was created again: it asks for the pod by
+name, until bindTimeoutSeconds are over (kube-scheduler 1.36, checkBindings).
+"""
 STEADY_SECONDS: Final = 12.0
 """For so long nothing changes before the restart, where the cluster came to rest only now."""
 _LOOKS_MAX: Final = 10
@@ -49,13 +53,9 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     if findings:
         return findings
     try:
-        began, held = await _held(cluster)
-        if kept := set(of_gone(held)):
-            await cluster.clock.sleep(FORGOTTEN_SECONDS)
-            began, held = await _held(cluster)
-            kept &= set(of_gone(held))
-        if kept:
+        if kept := await _kept(cluster):
             return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
+        began, held = await _held(cluster)
         state = await observe(cluster, expectations)
         # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now.
         pause = RESTARTED_SECONDS if has_deferred_resizes(state) else 0.0
@@ -82,6 +82,19 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     except ClusterError as error:
         return f"the cluster cannot be observed, after all processes were restarted: {error}"
     return "; ".join(found[:_NAMED_MAX])
+
+
+async def _kept(cluster: ScenarioCluster) -> Collection[Finding]:
+    """Return the entries of objects that are gone, and that stay."""
+    _, held = await _held(cluster)
+    kept = set(of_gone(held))
+    for seconds in FORGOTTEN_SECONDS:
+        if not kept:
+            break
+        await cluster.clock.sleep(seconds)
+        _, held = await _held(cluster)
+        kept &= set(of_gone(held))
+    return kept
 
 
 async def _held(cluster: ScenarioCluster) -> tuple[int, Mapping[str, Holdings]]:

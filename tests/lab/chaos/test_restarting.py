@@ -105,3 +105,23 @@ async def test_the_memory_of_processes_that_may_forget_is_left_out(
     freed = [Finding(name, "kept one") for name in ("scheduler", "kubelet")]
     monkeypatch.setattr(restarting, "freed_by_restart", lambda *_: freed)
     assert await restarted(Cluster(["a"]), monkeypatch, lost=lost) == found
+
+
+@pytest.mark.parametrize(
+    ("looks", "found", "slept"),
+    [
+        ([[]], "", ()),
+        ([["a"], []], "", (60.0,)),
+        ([["a"], ["b"]], "", (60.0,)),
+        ([["a"], ["a"], []], "", (60.0, 600.0)),
+        ([["a", "b"], ["a"], ["a", "b"]], "a kept one", (60.0, 600.0)),
+    ],
+)
+async def test_entries_of_objects_that_are_gone_have_some_time(
+    looks: list[list[str]], found: str, slept: Sequence[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(looks)
+    monkeypatch.setattr(restarting, "of_gone", lambda _: [Finding(name, "kept one") for name in left.pop(0)])
+    cluster = Cluster(["a"])
+    assert await restarted(cluster, monkeypatch) == found
+    assert tuple(cluster.slept) == slept
