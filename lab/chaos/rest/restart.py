@@ -18,7 +18,14 @@ from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import get_condition, has_ended, is_terminating, key_of, metadata_of
+from nominee.machinery.api.objects import (
+    controller_of,
+    get_condition,
+    has_ended,
+    is_terminating,
+    key_of,
+    metadata_of,
+)
 from nominee.machinery.api.pb import core
 
 Facts = Mapping[tuple[str, str], frozenset[str]]
@@ -29,8 +36,8 @@ _RESTARTED: Final = "after all processes were restarted"
 def facts(state: State) -> Facts:
     """Return the facts of the objects that should stay as they are.
 
-    A pod that terminates, or tolerates a taint for a while, goes in its time; the mark of a victim that was
-    not deleted is taken off after two minutes.
+    A pod that terminates, or tolerates a taint for a while, goes in its time, and so does one of a daemon set
+    that failed; the mark of a victim that was not deleted is taken off after two minutes.
     """
     tainted = {node.metadata.name for node in state.of(kinds.NODE) if _evicts(node)}
     return {
@@ -38,7 +45,7 @@ def facts(state: State) -> Facts:
         for kind, objects in state.objects.items()
         if has_shape(kind)
         for each in objects
-        if not (_goes(each, state.now) or _is_evicted_later(each, tainted))
+        if not (_goes(each, state.now) or _is_evicted_later(each, tainted) or _is_deleted_later(each))
     }
 
 
@@ -59,6 +66,12 @@ def _is_evicted_later(obj: Message, tainted: Collection[str]) -> bool:
         and obj.spec.nodeName in tainted
         and any(each.HasField("tolerationSeconds") for each in obj.spec.tolerations)
     )
+
+
+def _is_deleted_later(obj: Message) -> bool:
+    """Return whether an object is a pod of a daemon set that failed: its back-off takes up to 15 minutes."""
+    owner = controller_of(obj) if isinstance(obj, core.Pod) and has_ended(obj) else None
+    return owner is not None and owner.kind == "DaemonSet"
 
 
 def _marks(obj: Message) -> set[str]:

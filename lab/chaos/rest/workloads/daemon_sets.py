@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods, wrong_numbers
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import condition_is, is_terminating
+from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
 from nominee.machinery.scheduling.daemons import NodeRules, target_node
 
 
@@ -39,4 +39,7 @@ def daemon_sets(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(each), f"has a pod on the node {name}, which does not fit")
         yield from wrong_numbers(each, {"desiredNumberScheduled": desired})
         if len(pods) == desired == len(on_node):
-            yield from wrong_numbers(each, {"currentNumberScheduled": desired, "numberReady": ready})
+            yield from wrong_numbers(each, {"currentNumberScheduled": desired})
+            # The oldest pod of a node counts: perhaps one that failed, and is deleted after its back-off.
+            if not any(has_ended(pod) for pod in state.of(kinds.POD) if is_controlled_by(pod, each)):
+                yield from wrong_numbers(each, {"numberReady": ready})

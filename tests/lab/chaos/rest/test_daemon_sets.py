@@ -50,6 +50,13 @@ def _terminates(manifests: Manifests) -> None:
     manifests["daemons"]["status"]["numberReady"] = 0
 
 
+def _an_older_one_failed(manifests: Manifests) -> None:
+    _second(manifests)
+    ended = {"name": "c", "state": {"terminated": {"exitCode": 1}}}
+    manifests["second"]["status"] |= {"phase": "Failed", "containerStatuses": [ended]}
+    manifests["daemons"]["status"]["numberReady"] = 0
+
+
 NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
 
 
@@ -59,6 +66,7 @@ NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
         (lambda _: None, []),
         (_second_waits, []),  # it may surge
         (_terminates, []),
+        (_an_older_one_failed, []),
         (put("daemons/status/numberReady", 0), ["shows 0 numberReady in its status, and its pods are 1"]),
         (
             put("daemons/status/desiredNumberScheduled", 2),

@@ -92,6 +92,20 @@ def test_a_pod_that_terminates_goes_in_its_time(seconds: float, count: int) -> N
     assert len(list(changes(facts(state(changed(ends))), facts(state(correct()))))) == count
 
 
+@pytest.mark.parametrize(
+    ("kind", "phase", "count"),
+    [("DaemonSet", "Failed", 0), ("DaemonSet", "Pending", 1), ("Job", "Failed", 1)],
+)
+def test_a_failed_pod_of_a_daemon_set_is_deleted_after_its_back_off(
+    kind: str, phase: str, count: int
+) -> None:
+    manifests = correct()
+    owner = {"apiVersion": "v1", "kind": kind, "name": "x", "uid": "x", "controller": True}
+    manifests["left"] = pod("left", namespace="default", labels={}, ownerReferences=[owner])
+    manifests["left"]["status"]["phase"] = phase
+    assert len(list(changes(facts(state(manifests)), facts(state(correct()))))) == count
+
+
 def marked(status: str) -> Facts:
     """Return the facts of a cluster with a pod that was marked as a victim."""
 
