@@ -201,6 +201,20 @@ async def test_410_lists_again_and_reports_the_difference() -> None:
     ]
 
 
+async def test_the_end_of_an_object_that_merged_events_did_not_show_is_that_of_the_former_one() -> None:
+    server = ScriptedServer(
+        [listed(10, pod("remade", 5))],
+        [[[event("DELETED", pod("remade", 12, uid="new")), event("DELETED", pod("never-shown", 13))]]],
+    )
+    clock = FakeClock()
+    informer = informer_of(server, clock)
+    recorder = Recorder(informer)
+    async with running(informer):
+        await until_quiet(server, clock)
+    assert recorder.lines == ["+remade@5", "-remade@5?"]
+    assert informer.unseen_deletions == 2
+
+
 async def test_a_failed_list_is_tried_again() -> None:
     unavailable = errors.service_unavailable("no")
     asked, lines = await play([unavailable, unavailable, listed(10, pod("a", 1))], [])

@@ -51,7 +51,7 @@ class PodOwner(Controller, Generic[O]):
         )
         self.pods.add_batch_handler(self._pods_shown)
         self.expectations = Expectations()
-        self._lists = 0
+        self._gaps = 0
 
     def selector_of(self, owner: O) -> meta.LabelSelector:
         """Return the selector of an owner's pods."""
@@ -107,10 +107,14 @@ class PodOwner(Controller, Generic[O]):
             self.expectations.note_deletion(key, pod.metadata.uid)
 
     def _pods_shown(self) -> None:
-        """Queue the owners that wait for a pod after a list: it has no event of a pod that came and went."""
-        if self.pods.lists == self._lists:
+        """Queue the owners that wait for a pod after a list, and after the end of a pod that was not shown.
+
+        Neither has an event of a pod that came and went.
+        """
+        gaps = self.pods.lists + self.pods.unseen_deletions
+        if gaps == self._gaps:
             return
-        self._lists = self.pods.lists
+        self._gaps = gaps
         for key in self.expectations.outstanding():
             self.pod_changed(key)
 

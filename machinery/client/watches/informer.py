@@ -92,6 +92,7 @@ class Informer(Generic[M]):
         )
         self._objects: dict[ObjectKey, M] = {}
         self.changes = 0  # how often an object came, changed or went: a reader's derived data is of one count
+        self.unseen_deletions = 0  # of objects that this copy never had: a fault may merge events of a watch
         self._indexes: dict[str, _Index[M]] = {}
         self._handlers: list[_Handler[M]] = []
         self._batch_handlers: list[Callable[[], None]] = []
@@ -236,6 +237,15 @@ class Informer(Generic[M]):
             if handler.on_delete is not None:
                 handler.on_delete(last, stale)
 
+    def _remove(self, last: M) -> None:
+        """Remove an object; of one that merged events did not show the former one of its name."""
+        key = key_of(last)
+        old = self._objects.get(key)
+        is_shown = old is not None and metadata_of(old).uid == metadata_of(last).uid
+        self.unseen_deletions += not is_shown
+        if old is not None:
+            self._drop(key, last if is_shown else old, stale=not is_shown)
+
     async def _replace(self, items: Sequence[M]) -> None:
         """Make the copy equal to a list, telling handlers of the differences; deletions come first."""
         listed = {key_of(obj) for obj in items}
@@ -254,9 +264,7 @@ class Informer(Generic[M]):
     async def _apply(self, batch: Sequence[WatchEvent[M]]) -> None:
         for count, event in enumerate(batch, 1):
             if event.type == "DELETED":
-                key = key_of(event.object)
-                if key in self._objects:
-                    self._drop(key, event.object, stale=False)
+                self._remove(event.object)
             elif event.type != "BOOKMARK":
                 self._put(event.object)
             if count % _YIELD_EVERY == 0:

@@ -104,6 +104,37 @@ async def test_a_pod_that_came_and_went_between_two_lists_is_replaced() -> None:
         await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
 
 
+async def test_a_pod_of_which_merged_events_show_the_end_alone_is_replaced() -> None:
+    class Api(FakeApi):
+        """The watch of pods is withheld; then it shows the last event of each pod."""
+
+        async def watch_batches(
+            self, kind: Kind[M], namespace: str = "", *, resource_version: str, **options: object
+        ) -> AsyncGenerator[Sequence[WatchEvent[M]], None]:
+            async with aclosing(
+                super().watch_batches(kind, namespace, resource_version=resource_version)
+            ) as batches:
+                async for batch in batches:
+                    if kind is kinds.POD and batch:
+                        await released.wait()
+                        yield [event for event in batch if event.type != "ADDED"]
+                    else:
+                        yield batch
+
+    web, clock, released = replica_set(replicas=1, uid="s"), FakeClock(), anyio.Event()
+    api = Api.of(web)
+    context = context_of(api, clock)
+    controller = ReplicaSetController(context)
+    async with synced(context, controller.run):
+        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
+        (first,) = api.all_of(kinds.POD)
+        api.remove(kinds.POD, first.metadata.name)
+        await clock.settle()
+        assert controller.outstanding()
+        released.set()
+        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
+
+
 async def test_a_pod_that_is_gone_when_its_creation_is_answered_is_replaced() -> None:
     class Api(FakeApi):
         async def create(self, obj: M, **_: object) -> M:
