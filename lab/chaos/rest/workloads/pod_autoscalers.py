@@ -24,7 +24,8 @@ RATE_SECONDS_MAX: Final = 600.0
 def pod_autoscalers(state: State) -> Iterator[Finding]:
     """Find autoscalers whose target has other replicas than they want, and wrong numbers in their status.
 
-    One that is held back by its rate is about to scale on.
+    One that is held back by its rate is about to scale on. Its currentReplicas are spec.replicas of the
+    target's scale (kube-controller-manager 1.36, horizontal.go, reconcileAutoscaler).
     """
     if CONTROLLERS not in state.running:
         return
@@ -44,9 +45,10 @@ def pod_autoscalers(state: State) -> Iterator[Finding]:
             yield Finding(
                 name_of(each), f"allows {limits} replicas, and its target has {target.spec.replicas}"
             )
-        if each.status.currentReplicas != target.status.replicas:
+        # Of the spec, of which pods may be missing, and beside which a rollout that waits has others.
+        if each.status.currentReplicas != target.spec.replicas:
             shown = f"{each.status.currentReplicas} currentReplicas"
-            yield Finding(name_of(each), f"shows {shown}, and its target has {target.status.replicas}")
+            yield Finding(name_of(each), f"shows {shown}, and its target has {target.spec.replicas}")
         if state.now < _held_back_until(each):
             yield Finding(name_of(each), "scales on when its rate allows it", RATE_SECONDS_MAX)
 

@@ -37,6 +37,7 @@ def _found(change: Change) -> list[str]:
             put("hpa/status/desiredReplicas", 3)(all_),
         ),
         put("hpa/spec/scaleTargetRef/kind", "Unknown"),
+        put("deployment/status/replicas", 3),  # a rollout waits for a pod that no node has room for
     ],
 )
 def test_a_correct_autoscaler_has_no_finding(change: Change) -> None:
