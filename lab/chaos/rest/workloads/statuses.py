@@ -8,7 +8,14 @@ from typing import Final
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, STRING, amount
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import condition_is, controller_of, has_ended, is_terminating, metadata_of
+from nominee.machinery.api.objects import (
+    condition_is,
+    controller_of,
+    get_condition,
+    has_ended,
+    is_terminating,
+    metadata_of,
+)
 from nominee.machinery.api.pb import core, policy
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.resources import quota
@@ -36,6 +43,12 @@ def budgets(state: State) -> Iterator[Finding]:
 def _budget(state: State, budget: policy.PodDisruptionBudget) -> Iterator[str]:
     status, spec = budget.status, budget.spec
     pods = _selected(state, budget)
+    expected = _expected(state, budget, pods)
+    if expected is None and _is_uncountable(budget):
+        # The rest of the status stays as it was (kube-controller-manager 1.36, disruption.go, failSafe).
+        if status.disruptionsAllowed:
+            yield f"allows {status.disruptionsAllowed} disruptions, and its pods cannot be counted"
+        return
     if status.observedGeneration < budget.metadata.generation:
         yield f"has a status of generation {status.observedGeneration} only"
         return
@@ -51,7 +64,6 @@ def _budget(state: State, budget: policy.PodDisruptionBudget) -> Iterator[str]:
     )
     if status.currentHealthy != healthy:
         yield f"shows {status.currentHealthy} currentHealthy, and its pods are {healthy}"
-    expected = _expected(state, budget, pods)
     if expected is None:
         return
     if status.expectedPods != expected:
@@ -65,6 +77,12 @@ def _budget(state: State, budget: policy.PodDisruptionBudget) -> Iterator[str]:
     allowed = max(healthy - desired, 0) if expected else 0
     if status.disruptionsAllowed != allowed:
         yield f"allows {status.disruptionsAllowed} disruptions, and its pods allow {allowed}"
+
+
+def _is_uncountable(budget: policy.PodDisruptionBudget) -> bool:
+    """Return whether the controller reports that a pod's controller is unknown, or has no scale."""
+    allowed = get_condition(budget.status.conditions, "DisruptionAllowed")
+    return allowed is not None and allowed.reason == "SyncFailed"
 
 
 def _selected(state: State, budget: policy.PodDisruptionBudget) -> list[core.Pod]:
@@ -85,6 +103,7 @@ def _expected(state: State, budget: policy.PodDisruptionBudget, pods: Sequence[c
     replicas = {each.metadata.uid: each.spec.replicas for each in state.of(kinds.DEPLOYMENT)}
     replicas |= {each.metadata.uid: each.spec.replicas for each in state.of(kinds.REPLICA_SET)}
     replicas |= {each.metadata.uid: each.spec.replicas for each in state.of(kinds.STATEFUL_SET)}
+    replicas |= {each.metadata.uid: each.spec.replicas for each in state.of(kinds.REPLICATION_CONTROLLER)}
     above = {each.metadata.uid: controller_of(each) for each in state.of(kinds.REPLICA_SET)}
     owners = [controller_of(pod) for pod in pods]
     owners = [above.get(owner.uid) or owner for owner in owners if owner is not None]

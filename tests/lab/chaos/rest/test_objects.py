@@ -10,6 +10,7 @@ import pytest
 
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.state import Expectations
+from nominee.lab.chaos.rest.workloads.statuses import budgets
 from tests.lab.chaos.rest.clusters import (
     Change,
     Manifests,
@@ -287,6 +288,34 @@ def test_a_namespace_that_terminates_and_waits_for_nothing_is_found(
 )
 def test_no_rule_has_a_finding_in_other_correct_clusters(change: Change) -> None:
     assert findings(state(changed(change))) == []
+
+
+def _is_uncountable(allowed: int, *, owner_kind: str = "Job") -> Change:
+    """Let a budget need the scale of a Job, which has none; the rest of its status was never written."""
+
+    def change(manifests: Manifests) -> None:
+        selector = {"matchLabels": {"app": "web"}}
+        manifests["budget"]["spec"] = {"maxUnavailable": 1, "selector": selector}
+        condition = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed"}
+        manifests["budget"]["status"] = {"disruptionsAllowed": allowed, "conditions": [condition]}
+        if owner_kind == "Job":
+            reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+            manifests["a"]["metadata"]["ownerReferences"] = [reference]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (_is_uncountable(0), ""),
+        (_is_uncountable(1), "allows 1 disruptions, and its pods cannot be counted"),
+        (_is_uncountable(0, owner_kind="ReplicaSet"), "has a status of generation 0 only"),
+    ],
+)
+def test_a_budget_whose_pods_cannot_be_counted_allows_nothing(change: Change, sentence: str) -> None:
+    found = [str(each) for each in budgets(state(changed(change)))]
+    assert found == ([f"poddisruptionbudget default/web {sentence}"] if sentence else [])
 
 
 def test_what_controllers_do_is_not_asked_of_a_cluster_without_them() -> None:
