@@ -17,9 +17,13 @@ _BACK_OFF_SECONDS_MAX: Final = 690.0
 
 
 def jobs(state: State) -> Iterator[Finding]:
-    """Find Jobs without their pods, with pods that they do not count, or with another status than theirs."""
+    """Find Jobs without their pods, with pods that they do not count, or with another status than theirs.
+
+    A quota may refuse pods.
+    """
     if CONTROLLERS not in state.running:
         return
+    quotas = {each.metadata.namespace for each in state.of(kinds.RESOURCE_QUOTA)}
     for job in state.of(kinds.JOB):
         if is_terminating(job) or job.spec.managedBy not in ("", "kubernetes.io/job-controller"):
             continue
@@ -29,7 +33,8 @@ def jobs(state: State) -> Iterator[Finding]:
             for pod in state.pods_by_namespace.get(job.metadata.namespace, ())
         )
         wanted = _wanted(job, len(live), ending)
-        if len(live) != wanted:
+        is_refused = len(live) < wanted and job.metadata.namespace in quotas
+        if len(live) != wanted and not is_refused:
             seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if job.status.failed else {}
             yield Finding(name_of(job), f"has {len(live)} live pods, and should have {wanted}", **seconds)
         ready = sum(condition_is(pod.status.conditions, "Ready") for pod in live)

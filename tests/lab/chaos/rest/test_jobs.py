@@ -83,6 +83,14 @@ def test_what_is_wrong_with_a_job_is_found(manifests: Manifests, sentences: list
     assert [str(finding) for finding in jobs(state(manifests))] == sentences
 
 
+def test_a_quota_may_refuse_a_pod() -> None:
+    limit = {"quota": manifest("ResourceQuota", "q", spec={"hard": {"pods": "0"}})}
+    assert list(jobs(state(_cluster({}) | limit))) == []
+    too_many = _cluster({"active": 2, "ready": 2, "succeeded": 1}, "Succeeded", "Running", "Running")
+    found = [str(each) for each in jobs(state(too_many | limit))]
+    assert found == ["job default/work has 2 live pods, and should have 1"]
+
+
 def _cron_job(*listed: str, limit: int = 1, suspend: bool = False, **finished: str) -> list[str]:
     """Return the findings on a CronJob with a Job that runs, `now`, and those that are `finished`."""
     spec = {"schedule": "* * * * *", "successfulJobsHistoryLimit": limit, "failedJobsHistoryLimit": limit}
