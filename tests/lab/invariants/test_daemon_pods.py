@@ -133,6 +133,20 @@ def test_a_creation_with_an_event_had_its_answer() -> None:
     assert violations_of(DaemonPods, both, ComponentSettings()) == []
 
 
+def test_creations_that_failed_again_and_again_may_all_have_been_done() -> None:
+    def failed(count: int) -> core.Event:
+        found = event("failed", "FailedCreate", on("n1a"), note="Error creating: it is away")
+        found.involvedObject.kind, found.involvedObject.name, found.count = "DaemonSet", "agent", count
+        return found
+
+    three = History().put(agent(), *pods("n1a n1b n1c n1d"))
+    assert len(violations_of(DaemonPods, three, SETTINGS)) == 2
+    (violation,) = violations_of(DaemonPods, three.put(failed(1)), SETTINGS)
+    assert violation.message == "DaemonSet default/agent got 4 pods for the node n1, and may have 1"
+    result = result_of(DaemonPods, three.put(failed(1), failed(2)), SETTINGS)
+    assert (result.violations, result.exceptions) == ((), {"answers-lost": 3})
+
+
 def test_a_released_pod_does_not_count() -> None:
     released = on("n1a")
     del released.metadata.ownerReferences[:]

@@ -116,6 +116,20 @@ def test_a_batch_whose_answers_were_lost_may_be_repeated() -> None:
     assert result.exceptions == {"answers-lost": 2}
 
 
+def failing(found: apps.ReplicaSet) -> apps.ReplicaSet:
+    """Return the set when a creation of its controller has failed."""
+    found.status.conditions.add(type="ReplicaFailure", status="True", reason="FailedCreate")
+    return found
+
+
+def test_creations_that_failed_again_and_again_may_all_have_been_done() -> None:
+    repeated = History().put(replica_set(1), owned("a"), failing(replica_set(1)), *pods("b c d"))
+    result = result_of(Replicas, repeated, SETTINGS)
+    assert (result.violations, result.exceptions) == ((), {"answers-lost": 3})
+    (violation,) = violations_of(Replicas, repeated.put(replica_set(1), *pods("e f")), SETTINGS)
+    assert "got pod number 6" in violation.message
+
+
 def test_a_write_of_the_former_leader_is_an_exception() -> None:
     result = result_of(
         Replicas, History().put(leader("m1"), replica_set(2), *pods("a b"), leader("m2"), *pods("c d"))

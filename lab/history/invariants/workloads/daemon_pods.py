@@ -61,7 +61,7 @@ class DaemonPods(Checker):
         checks="pods that were created for a DaemonSet",
         exceptions={
             "answers-lost": "the pods too many are no more than one batch of creations, whose answers may "
-            "have been lost",
+            "have been lost, and the failed creations that events report",
             "new-leader": "another controller manager became the leader shortly before; a write of the "
             "former leader may have been under way",
             "stale-start": "WatchListClient is off: a controller manager that was restarted may begin "
@@ -77,6 +77,10 @@ class DaemonPods(Checker):
         self._leaders = Leaders(_CONTROLLERS)
         self._answered: set[ObjectKey] = set()
         self._excused: list[tuple[Violation, frozenset[ObjectKey]]] = []
+        self._failures: dict[str, tuple[ObjectKey, int]] = {}
+        """The failed creations of sets, as each event counts them, by its key."""
+        self._doubtful: list[tuple[Violation, ObjectKey, int]] = []
+        """More pods than a batch too many, and how many failures of their set they take."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a set, a leader or a pod, and check a creation."""
@@ -91,19 +95,28 @@ class DaemonPods(Checker):
         elif revision.kind is EVENT:
             event = revision.after(EVENT)
             about = event.involvedObject.kind if event is not None else ""
-            if event is not None and about == "DaemonSet" and event.reason == "SuccessfulCreate":
+            if event is not None and about == "DaemonSet" and event.reason == "FailedCreate":
+                owner = ObjectKey(event.involvedObject.namespace, event.involvedObject.name)
+                self._failures[revision.key] = owner, max(event.count, event.series.count, 1)
+            elif event is not None and about == "DaemonSet" and event.reason == "SuccessfulCreate":
                 name = event.message.rpartition(": ")[2]  # "Created pod: agent-x", also among similar ones
                 self._answered.add(ObjectKey(event.involvedObject.namespace, name))
         else:
-            yield from self._observe_pod(revision)
+            self._observe_pod(revision)
+        yield from ()
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
-        """Yield creations that were taken for repeated ones, though all had their answers."""
+        """Yield creations that were taken for repeated ones, though they had their answers."""
+        for violation, owner, needed in self._doubtful:
+            if sum(count for of, count in self._failures.values() if of == owner) < needed:
+                yield violation
+            else:
+                self.allow("answers-lost")
         for violation, pods in self._excused:
             if pods <= self._answered and "controllers" in self.settings.lists_newest:
                 yield violation
 
-    def _observe_pod(self, revision: Revision) -> Iterator[Violation]:
+    def _observe_pod(self, revision: Revision) -> None:
         pod, ended = revision.after(POD), ended_pod(revision)
         if ended is not None:
             self._forget(ended)
@@ -119,7 +132,7 @@ class DaemonPods(Checker):
             if found is not None and node:
                 found.pods[pod.metadata.uid] = (node, revision)
                 if not revision.is_state:
-                    yield from self._check(found, node, revision)
+                    self._check(found, node, revision)
 
     def _set_of(self, pod: core.Pod) -> _Set | None:
         owner = controller_of(pod)
@@ -132,7 +145,7 @@ class DaemonPods(Checker):
         if not any(key_of(pod) in pods for _, pods in self._excused):
             self._answered.discard(key_of(pod))
 
-    def _check(self, found: _Set, node: str, revision: Revision) -> Iterator[Violation]:
+    def _check(self, found: _Set, node: str, revision: Revision) -> None:
         self.checked += 1
         most = max(found.limits.values(), default=1)
         by_node = Counter(on for on, _ in found.pods.values())
@@ -147,7 +160,7 @@ class DaemonPods(Checker):
         excess = sum(count - most for count in by_node.values() if count > most)
         if self._leaders.changed_before(revision.time):
             self.allow("new-leader")
-        elif excess <= largest_batch(len(by_node)):
+        elif excess <= (batch := largest_batch(len(by_node))):
             self.allow("answers-lost")
             if revision.time - min(each.time for each in here) < _EXPECTATION_SECONDS:
                 names = frozenset(ObjectKey(each.namespace, each.name) for each in here)
@@ -155,4 +168,5 @@ class DaemonPods(Checker):
         elif "controllers" not in self.settings.lists_newest:
             self.allow("stale-start")
         else:
-            yield violation
+            owner = ObjectKey(found.newest.namespace, found.newest.name)
+            self._doubtful.append((violation, owner, excess - batch))

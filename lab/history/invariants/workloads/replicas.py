@@ -17,7 +17,7 @@ from nominee.lab.history.invariants.checking.replica_sets import (
 )
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import LEASE, POD
-from nominee.machinery.api.objects import controller_of, is_terminating
+from nominee.machinery.api.objects import condition_is, controller_of, is_terminating
 from nominee.machinery.api.pb import core
 
 _CONTROLLERS: Final = "kube-controller-manager"
@@ -28,6 +28,13 @@ class _Set(ReadableReplicas):
     """A ReplicaSet with the pods that were created for it."""
 
     pods: dict[str, Revision] = field(default_factory=dict)
+    repetitions: set[str] = field(default_factory=set)
+    """Those that were created while the status said that a creation had failed."""
+
+    def is_failing(self) -> bool:
+        """Return whether the status says that a creation failed: the pod may exist nevertheless."""
+        _, found = before_and_after(self.newest)
+        return found is not None and condition_is(found.status.conditions, "ReplicaFailure")
 
 
 class Replicas(Checker):
@@ -35,8 +42,10 @@ class Replicas(Checker):
 
     A controller creates no pod while its cache may lack one that it has created (expectations), so that no
     stale cache makes it create twice for one lack. Only creations whose answers were lost may be repeated:
-    those of one batch at most. Adopted pods do not count. There is no such rule for Deployments: their
-    controller has no expectations, and upstream may exceed maxSurge with a stale cache.
+    those of one batch at most, and each one after it that followed a failure which the set's ReplicaFailure
+    reports (none of them is expected, and the cache may lack them all). Adopted pods do not count. There is
+    no such rule for Deployments: their controller has no expectations, and upstream may exceed maxSurge with
+    a stale cache.
     Source: kube-controller-manager 1.36, controller_utils (UIDTrackingControllerExpectations, and the batches
     of slowStartBatch).
     """
@@ -47,7 +56,7 @@ class Replicas(Checker):
         checks="pods that were created for a ReplicaSet or ReplicationController",
         exceptions={
             "answers-lost": "the excess is no larger than one batch of creations, whose answers may have "
-            "been lost",
+            "been lost, and the pods that were created while ReplicaFailure was True",
             "new-leader": "another controller manager became the leader shortly before; a write of the "
             "former leader may have been under way",
             "stale-start": "WatchListClient is off: a controller manager that was restarted may begin "
@@ -94,6 +103,8 @@ class Replicas(Checker):
             found = self._set_of(pod)
             if found is not None:
                 found.pods[pod.metadata.uid] = revision
+                if found.is_failing():
+                    found.repetitions.add(pod.metadata.uid)
                 if not revision.is_state:
                     yield from self._check(found, revision)
 
@@ -105,6 +116,7 @@ class Replicas(Checker):
         found = self._set_of(pod)
         if found is not None:
             found.pods.pop(pod.metadata.uid, None)
+            found.repetitions.discard(pod.metadata.uid)
 
     def _check(self, found: _Set, revision: Revision) -> Iterator[Violation]:
         self.checked += 1
@@ -114,7 +126,7 @@ class Replicas(Checker):
             return
         if self._leaders.changed_before(revision.time):
             self.allow("new-leader")
-        elif excess <= largest_batch(replicas):
+        elif excess <= largest_batch(replicas) + len(found.repetitions):
             self.allow("answers-lost")
         elif "controllers" not in self.settings.lists_newest:
             self.allow("stale-start")
