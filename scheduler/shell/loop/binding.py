@@ -20,6 +20,7 @@ import anyio.abc
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_retryable
+from nominee.machinery.api.objects import is_terminating
 from nominee.machinery.client.api_client import retry_unavailable
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.failpoints import FailpointError
@@ -31,6 +32,7 @@ from nominee.scheduler.extenders.wire import ExtenderError
 from nominee.scheduler.features import SchedulerFeatures
 from nominee.scheduler.framework.api.status import is_success
 from nominee.scheduler.framework.interface import Code, Status
+from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.attempt.attempt import Attempt
 from nominee.scheduler.shell.attempt.waiting_pods import PreBinding
@@ -81,6 +83,13 @@ class BindingCycles:
                 scheduled.waits,
                 preemptors if self._features.stops_pre_binding else frozenset(),
             )
+            if self._is_deleted(attempt.pod):
+                attempt.waiting.reject("", "removed")
+
+    def _is_deleted(self, pod: PodInfo) -> bool:
+        """Return whether the pod was deleted since it was popped: no event will end its wait on Permit."""
+        cached = self._deps.calls.cached(pod.key)
+        return cached is None or cached.metadata.uid != pod.uid or is_terminating(cached)
 
     async def run(self, attempt: Attempt) -> None:
         """Run the whole cycle. Failures are handled, so that only cancellation is raised."""

@@ -39,6 +39,7 @@ WORKS = (None, False)
 NOMINATED = ("patch/status", {"status": {"nominatedNodeName": "n1"}})
 BOUND = ("bind", "n1")
 GATE = "NominatedNodeNameForExpectation"
+WAIT_SECONDS = 60.0
 
 
 def api_with(*nodes: core.Node, pods: tuple[str, ...] = ("p",)) -> FakeApi:
@@ -63,7 +64,7 @@ class WhenNominated:
 
 
 def scripted(pre_flight: tuple[Status | None, bool] = SKIP, waits: bool = False) -> Scripted:
-    permit = (Status(Code.Wait), 60.0) if waits else (None, 0.0)
+    permit = (Status(Code.Wait), WAIT_SECONDS) if waits else (None, 0.0)
     return Scripted(pre_flight=pre_flight, permit_status=permit, bind_status=Status(Code.Skip))
 
 
@@ -194,6 +195,24 @@ async def test_a_pod_that_is_deleted_while_it_waits_gives_its_room_back() -> Non
         await api.until(lambda: len(parts.waiting) == 1)
         api.remove(kinds.POD, "p")
         await api.until(lambda: parts.cache.pod_count == 0)
+        plugin.permit_status = (None, 0.0)
+        api.put(pod("next").pod)
+        await api.until(lambda: is_bound(api, "next"))
+
+
+async def test_a_pod_that_is_deleted_before_its_cycle_does_not_wait() -> None:
+    api = api_with(node("n1", cpu="1"))
+    plugin = scripted(waits=True)
+    failpoints.arm("scheduler.cycle.before", "1*pause")
+    async with running(api, plugin) as parts:
+        await api.until(lambda: _waiting("scheduler.cycle.before"))
+        api.remove(kinds.POD, "p")
+        await api.until(lambda: len(parts.informers.pods) == 0)
+        failpoints.arm("scheduler.cycle.before", "off")
+        await api.until(lambda: "reserve n1" in plugin.calls)
+        with anyio.fail_after(WAIT_SECONDS / 2):
+            await api.until(lambda: parts.cache.pod_count == 0)
+        assert len(parts.waiting) == 0
         plugin.permit_status = (None, 0.0)
         api.put(pod("next").pod)
         await api.until(lambda: is_bound(api, "next"))
