@@ -11,7 +11,7 @@ from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
-from nominee.lab.chaos.rest.scheduling import SCHEDULER, may_preempt
+from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
@@ -59,7 +59,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
         state = await observe(cluster, expectations)
         # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now.
         pause = RESTARTED_SECONDS if has_deferred_resizes(state) else 0.0
-        if pause := FLUSHED_SECONDS if may_preempt(state) else pause:
+        if pause := FLUSHED_SECONDS if waits_for_flush(state) else pause:
             await cluster.clock.sleep(pause)
             await _become_steady(cluster, expectations)
             state = await observe(cluster, expectations)

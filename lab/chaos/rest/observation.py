@@ -9,10 +9,18 @@ from dataclasses import replace
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
+from nominee.lab.chaos.rest.left_nodes import left_nodes
 from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, GROUPS, LOOP
 from nominee.lab.chaos.rest.rules import findings
-from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, explanation_path, is_pending
+from nominee.lab.chaos.rest.scheduling import (
+    EXPLANATION,
+    QUEUE,
+    SCHEDULER,
+    explanation_path,
+    fits_somewhere,
+    is_pending,
+)
 from nominee.lab.chaos.rest.shapes import other_shapes
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
 from nominee.lab.scenario.cluster import ScenarioCluster
@@ -95,6 +103,9 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
     # Without an election no scheduler knows all pods.
     if schedulers == 1 or (schedulers and _is_elected(objects[kinds.LEASE])):
         debug |= await _of_scheduler(cluster, objects[kinds.POD])
+    is_waiting = any(
+        path.startswith(EXPLANATION) and fits_somewhere(document) for (_, path), document in debug.items()
+    )
     return State(
         objects=objects,
         now=cluster.clock.now(),
@@ -102,6 +113,7 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         debug={place: document for place, document in debug.items() if document is not None},
         revisions=revisions,
         expectations=expectations,
+        left_nodes=tuple(left_nodes(await cluster.history())) if is_waiting else (),
     )
 
 

@@ -13,10 +13,13 @@ from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import has_ended, is_terminating, key_of
 from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import parse_rfc3339
+from nominee.machinery.scheduling.priority import pod_priority
 from nominee.machinery.wire.values.scalars import Json
 
 SCHEDULER: Final = "scheduler"
 QUEUE: Final = "/debug/queue"
+EXPLANATION: Final = "/debug/explain"
 _RETRIES: Final = frozenset({"Backoff", "WaitingOnPermit", "Binding", "OtherScheduler", "Bound"})
 """States of a pod that is scheduled, is retried by itself, or is another scheduler's."""
 _QUEUES: Final = ("active", "backoff", "unschedulable", "gated")
@@ -24,7 +27,7 @@ _QUEUES: Final = ("active", "backoff", "unschedulable", "gated")
 
 def explanation_path(pod: core.Pod) -> str:
     """Return the path under which the scheduler explains a pod."""
-    return f"/debug/explain?pod={key_of(pod)}"
+    return f"{EXPLANATION}?pod={key_of(pod)}"
 
 
 def is_pending(pod: core.Pod) -> bool:
@@ -42,7 +45,7 @@ def is_pending(pod: core.Pod) -> bool:
 def lost_wakeups(state: State) -> Iterator[Finding]:
     """Find pods that fit on a node and wait for an event: the one that should have woken them was lost.
 
-    The periodic flush of unschedulable pods, after 5 minutes, is no excuse.
+    The periodic flush of unschedulable pods, after 5 minutes, is no excuse but for what `left_nodes` says.
     """
     for pod in state.of(kinds.POD):
         document = state.debug.get((SCHEDULER, explanation_path(pod)))
@@ -51,20 +54,40 @@ def lost_wakeups(state: State) -> Iterator[Finding]:
         if document["state"] == "Unknown":
             yield Finding(name_of(pod), "is not known to the scheduler")
         explanation = document["explanation"]
-        if explanation is not None and explanation["selectedNodes"]:
-            nodes = in_order(explanation["selectedNodes"])
-            yield Finding(name_of(pod), f"waits in the state {document['state']}, and fits on {nodes}")
+        nodes = set() if explanation is None else {*explanation["selectedNodes"]}
+        if nodes := nodes - _left(pod, document, state):
+            text = f"waits in the state {document['state']}, and fits on {in_order(nodes)}"
+            yield Finding(name_of(pod), text)
 
 
-def may_preempt(state: State) -> bool:
-    """Return whether preemption would make room for a pod that waits until the periodic flush.
+def fits_somewhere(document: Json) -> bool:
+    """Return whether a pod waits for an event, and fits on a node."""
+    explanation = document["explanation"]
+    waits = document["state"] == "Unschedulable" and explanation is not None
+    return waits and bool(explanation["selectedNodes"])
 
-    No event says so: a pod is woken by what concerns the plugin that rejected it, and not by what concerns
-    the nodes that had no victims (kube-scheduler 1.36, podWorthRequeuing).
+
+def _left(pod: core.Pod, document: Json, state: State) -> set[str]:
+    """Return the nodes that a pod fits on since pods left that were nominated there at its last attempt."""
+    if not state.left_nodes or not fits_somewhere(document):
+        return set()
+    since, priority = parse_rfc3339(document["since"]), pod_priority(pod)
+    left = {each.node for each in state.left_nodes if each.time >= since and each.priority >= priority}
+    return left.intersection(document["explanation"]["selectedNodes"])
+
+
+def waits_for_flush(state: State) -> bool:
+    """Return whether the periodic flush of unschedulable pods alone will wake a pod that gets room then.
+
+    Preemption would make it, or a nominated pod has left it. No event says so: a pod is woken by what
+    concerns the plugin that rejected it, and not by what concerns the nodes that had no victims
+    (kube-scheduler 1.36, podWorthRequeuing).
     """
-    paths = (explanation_path(pod) for pod in state.of(kinds.POD))
-    documents = (state.debug.get((SCHEDULER, path)) for path in paths)
-    return any(_may_preempt(document) for document in documents if document is not None)
+    for pod in state.of(kinds.POD):
+        document = state.debug.get((SCHEDULER, explanation_path(pod)))
+        if document is not None and (_may_preempt(document) or _left(pod, document, state)):
+            return True
+    return False
 
 
 def _may_preempt(document: Json) -> bool:

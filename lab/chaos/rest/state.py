@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
+from nominee.lab.chaos.rest.left_nodes import LeftNode
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.api.objects import metadata_of
@@ -94,7 +95,8 @@ class State:
     `objects` by kind; a kind that the API server does not serve has none. `running` are the components that
     have a ready process. `debug` are the documents of processes, by the name of a process, or of the
     component that it leads, and the path. `revisions` are the resourceVersions of the objects that processes
-    copy, by `namespace/name`, from before the documents. `now` is in seconds since the epoch.
+    copy, by `namespace/name`, from before the documents. `now` is in seconds since the epoch. `left_nodes`
+    are read only where a pod waits that fits.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
@@ -103,6 +105,7 @@ class State:
     debug: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     revisions: Mapping[Scope, Mapping[str, str]] = field(default_factory=dict)
     expectations: Expectations = field(default_factory=Expectations)
+    left_nodes: Sequence[LeftNode] = ()
 
     def of(self, kind: Kind[M]) -> Sequence[M]:
         """Return the objects of a kind."""

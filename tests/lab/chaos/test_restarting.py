@@ -56,7 +56,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "observe", lambda *_: cluster.look())
     monkeypatch.setattr(restarting, "facts", lambda name: {(name, "uid"): frozenset[str]()})
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda name: name == "deferred")
-    monkeypatch.setattr(restarting, "may_preempt", lambda name: name == "may preempt")
+    monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
     monkeypatch.setattr(restarting, "losses_of", lambda _: lost)
     given: Any = cluster
     return await restarting.changed_by_restart(given, Expectations())
@@ -86,8 +86,10 @@ async def test_a_deferred_resize_is_tried_before_the_restart(monkeypatch: pytest
     assert cluster.slept == [restarting.RESTARTED_SECONDS, restarting.STEADY_SECONDS]
 
 
-async def test_a_pod_that_may_preempt_is_tried_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(["may preempt", "replaced", "bound"])
+async def test_a_pod_that_waits_for_the_flush_is_tried_before_the_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(["waits", "replaced", "bound"])
     assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.FLUSHED_SECONDS, *[restarting.STEADY_SECONDS] * 2]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from nominee.lab.chaos.rest.left_nodes import LeftNode
 from nominee.lab.chaos.rest.rules import findings
-from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, is_pending, may_preempt
+from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, is_pending, waits_for_flush
 from nominee.machinery.api.pb import core
 from tests.lab.chaos.rest.clusters import Manifests, correct, pod, put, state
 
@@ -128,5 +130,32 @@ def test_a_pod_that_may_preempt_waits_for_the_flush(place: str, explanation: Any
     debug: dict[tuple[str, str], Any] = {
         (SCHEDULER, EXPLAIN): {"state": place, "explanation": explanation},
     }
-    assert may_preempt(state(pending(), debug=debug)) is expected
-    assert not may_preempt(state(pending()))
+    assert waits_for_flush(state(pending(), debug=debug)) is expected
+    assert not waits_for_flush(state(pending()))
+
+
+@pytest.mark.parametrize(
+    ("left", "place", "fits"),
+    [
+        ([LeftNode("n1", 10, 60.0)], "Unschedulable", []),
+        ([LeftNode("n1", 20, 61.0), LeftNode("n1", 0, 50.0)], "Unschedulable", []),
+        ([], "Unschedulable", ["n1"]),
+        ([LeftNode("n2", 10, 60.0)], "Unschedulable", ["n1"]),
+        ([LeftNode("n1", 9, 60.0)], "Unschedulable", ["n1"]),
+        ([LeftNode("n1", 10, 59.9)], "Unschedulable", ["n1"]),
+        ([LeftNode("n1", 10, 60.0)], "Gated", ["n1"]),
+    ],
+    ids=["left", "by several", "none", "another node", "a lower pod", "before the attempt", "gated"],
+)
+def test_a_pod_behind_a_nomination_waits_for_the_flush(
+    left: Sequence[LeftNode], place: str, fits: Sequence[str]
+) -> None:
+    manifests = pending()
+    put("p/spec/priority", 10)(manifests)
+    explanation = {"selectedNodes": ["n1"], "preemption": None}
+    document = {"state": place, "since": "1970-01-01T00:01:00Z", "explanation": explanation}
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queue(), (SCHEDULER, EXPLAIN): document}
+    seen = replace(state(manifests, debug=debug), left_nodes=left)
+    expected = [f"pod other/p waits in the state {place}, and fits on {node}" for node in fits]
+    assert [str(each) for each in findings(seen)] == expected
+    assert waits_for_flush(seen) is not bool(fits)
