@@ -187,13 +187,21 @@ class ApiCluster:
             await self._clock.sleep(CONFLICT_RETRY_SECONDS * attempt)
 
     async def evict(self, pod: core.Pod, grace_seconds: int) -> None:
-        """Evict a pod."""
-        await self._client.evict(
-            pod.metadata.namespace,
-            pod.metadata.name,
-            grace_period_seconds=grace_seconds,
-            uid=pod.metadata.uid,
-        )
+        """Evict a pod. One that is gone counts as evicted, also if another pod has its name by now.
+
+        Upstream's eviction has no uid: a second one, after a lost answer, evicts the pod that a StatefulSet
+        has created on another node meanwhile.
+        """
+        try:
+            await self._client.evict(
+                pod.metadata.namespace,
+                pod.metadata.name,
+                grace_period_seconds=grace_seconds,
+                uid=pod.metadata.uid,
+            )
+        except StatusError as error:
+            if not is_conflict(error) or await self.is_on_node(pod, pod.spec.nodeName):
+                raise
 
     # Reports
 
