@@ -172,6 +172,21 @@ async def test_pods_that_do_not_terminate_end_the_deletion(monkeypatch: pytest.M
     ]
 
 
+async def test_pods_that_cannot_be_read_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Deletion(drain=True)
+    answers: list[bool | errors.StatusError] = [errors.service_unavailable("no"), True, False]
+
+    async def is_on_node(pod: object, node: str) -> bool:
+        answer = answers.pop(0)
+        if isinstance(answer, errors.StatusError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(it.world, "is_on_node", is_on_node)
+    await it.run(seconds=30.0)
+    assert (it.deletion.state, it.messages, answers) == (DeletionState.DELETED, [], [])
+
+
 @pytest.mark.parametrize(
     ("point", "drain", "message"),
     [

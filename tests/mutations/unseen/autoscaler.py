@@ -157,8 +157,8 @@ AUTOSCALER: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     f"{_DELETION}._check_pods",
-                    "return self._fail(left.message)",
-                    "left = ()",
+                    "self._pods if isinstance(left, Failure)",
+                    "() if isinstance(left, Failure)",
                 ),
             ),
         ),
