@@ -12,7 +12,8 @@ from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
-from nominee.lab.chaos.rest.state import Expectations, Finding
+from nominee.lab.chaos.rest.state import Expectations, Finding, State
+from nominee.lab.chaos.rest.workloads.statuses import has_refused_drains
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
@@ -24,6 +25,8 @@ RESTARTED_SECONDS: Final = 40.0
 """For so long the new processes have time: kubelets retry pending resizes after 30 s, as upstream's do."""
 FLUSHED_SECONDS: Final = 340.0
 """After so long a scheduler has tried each unschedulable pod again: after 5 minutes, every 30 s."""
+DRAINED_SECONDS: Final = 150.0
+"""After so long the autoscaler has given up evictions that a budget refuses (--max-pod-eviction-time)."""
 LATER_SECONDS: Final = 60.0
 """A change that has gone again after this time was the start of a process."""
 FORGOTTEN_SECONDS: Final = (60.0, 600.0)
@@ -57,9 +60,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
         began, held = await _held(cluster)
         state = await observe(cluster, expectations)
-        # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now.
-        pause = RESTARTED_SECONDS if has_deferred_resizes(state) else 0.0
-        if pause := FLUSHED_SECONDS if waits_for_flush(state) else pause:
+        if pause := _pause(state):
             await cluster.clock.sleep(pause)
             await _become_steady(cluster, expectations)
             state = await observe(cluster, expectations)
@@ -95,6 +96,16 @@ async def _kept(cluster: ScenarioCluster) -> Collection[Finding]:
         _, held = await _held(cluster)
         kept &= set(of_gone(held))
     return kept
+
+
+def _pause(state: State) -> float:
+    """Return for how long a process at rest may still wait before it goes on, as a new one does at once."""
+    if waits_for_flush(state):
+        return FLUSHED_SECONDS
+    if has_refused_drains(state):
+        return DRAINED_SECONDS
+    # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now.
+    return RESTARTED_SECONDS if has_deferred_resizes(state) else 0.0
 
 
 async def _held(cluster: ScenarioCluster) -> tuple[int, Mapping[str, Holdings]]:

@@ -57,6 +57,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "facts", lambda name: {(name, "uid"): frozenset[str]()})
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda name: name == "deferred")
     monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
+    monkeypatch.setattr(restarting, "has_refused_drains", lambda name: name == "drains")
     monkeypatch.setattr(restarting, "losses_of", lambda _: lost)
     given: Any = cluster
     return await restarting.changed_by_restart(given, Expectations())
@@ -92,6 +93,12 @@ async def test_a_pod_that_waits_for_the_flush_is_tried_before_the_restart(
     cluster = Cluster(["waits", "replaced", "bound"])
     assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.FLUSHED_SECONDS, *[restarting.STEADY_SECONDS] * 2]
+
+
+async def test_a_drain_that_a_budget_refuses_ends_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(["drains", "a"])
+    assert await restarted(cluster, monkeypatch) == ""
+    assert cluster.slept == [restarting.DRAINED_SECONDS, restarting.STEADY_SECONDS]
 
 
 @pytest.mark.parametrize(

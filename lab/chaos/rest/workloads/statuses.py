@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, STRING, amount
 from nominee.machinery.api import kinds
@@ -83,6 +84,22 @@ def _is_uncountable(budget: policy.PodDisruptionBudget) -> bool:
     """Return whether the controller reports that a pod's controller is unknown, or has no scale."""
     allowed = get_condition(budget.status.conditions, "DisruptionAllowed")
     return allowed is not None and allowed.reason == "SyncFailed"
+
+
+def has_refused_drains(state: State) -> bool:
+    """Return whether a budget refuses the eviction of a pod whose node the autoscaler deletes.
+
+    The autoscaler asks again until --max-pod-eviction-time is over. One that starts takes the taint off the
+    node (cluster-autoscaler 1.36, cleanUpIfRequired).
+    """
+    document = state.debug.get((AUTOSCALER, LOOP))
+    deleting = set() if document is None else set(document["deleting"])
+    return any(
+        pod.spec.nodeName in deleting and not (has_ended(pod) or is_terminating(pod))
+        for budget in (state.of(kinds.POD_DISRUPTION_BUDGET) if deleting else ())
+        if not budget.status.disruptionsAllowed
+        for pod in _selected(state, budget)
+    )
 
 
 def _selected(state: State, budget: policy.PodDisruptionBudget) -> list[core.Pod]:

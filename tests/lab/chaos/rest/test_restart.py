@@ -11,6 +11,7 @@ from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
 from nominee.lab.chaos.rest.restart import Facts, changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
+from nominee.lab.chaos.rest.workloads.statuses import has_refused_drains
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
 from nominee.machinery.api.objects import ObjectKey
@@ -147,6 +148,18 @@ def test_an_autoscaler_forgets_that_it_waits_after_a_failure(loop: Json, count: 
     before = state(correct(), debug={(AUTOSCALER, LOOP): loop})
     after = facts(state(changed(lambda manifests: manifests.pop("node"))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
+@pytest.mark.parametrize(
+    ("deleting", "allowed", "expected"),
+    [([], 0, False), (["n1"], 0, True), (["n1"], 1, False), (["n2"], 0, False)],
+    ids=["nothing is deleted", "refused", "allowed", "the pods are elsewhere"],
+)
+def test_a_drain_waits_for_a_budget(deleting: list[str], allowed: int, expected: bool) -> None:
+    manifests = changed(put("budget/status/disruptionsAllowed", allowed))
+    loop = {(AUTOSCALER, LOOP): {"deleting": deleting}}
+    assert has_refused_drains(state(manifests, debug=loop)) is expected
+    assert not has_refused_drains(state(manifests))
 
 
 @pytest.mark.parametrize(
