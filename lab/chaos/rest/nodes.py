@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
@@ -10,11 +11,16 @@ from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core
+from nominee.machinery.wire.values.scalars import Json
 
 AUTOSCALER: Final = "autoscaler"
 LOOP: Final = "/debug/loop"
 CLOUD: Final = "cloud"
 GROUPS: Final = "/debug/groups"
+EVENTS: Final = "events"
+"""Where a group is too small: messages of the autoscaler's events about instances that never had a node."""
+GIVEN_UP: Final = frozenset({"DeleteUnregistered", "ScaleUpFailed", "ScaleUpTimedOut"})
+"""The reasons of these events."""
 _TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 _CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
 _PREFIX: Final = "node.kubernetes.io/"
@@ -75,12 +81,32 @@ def autoscaler_loops(state: State) -> Iterator[Finding]:
 
 
 def group_sizes(state: State) -> Iterator[Finding]:
-    """Find node groups of another size than their instances are, or of one beyond their limits."""
-    for name, group in state.debug.get((CLOUD, GROUPS), {}).items():
+    """Find node groups of another size than their instances are, or of one beyond their limits.
+
+    A group may become smaller than its minimum: when the autoscaler gives up an instance that has no node, it
+    does not ask how many others it is deleting (cluster-autoscaler 1.36, removeOldUnregisteredNodes).
+    """
+    groups: Json = state.debug.get((CLOUD, GROUPS), {})
+    given_up: Sequence[str] = state.debug.get((AUTOSCALER, EVENTS), ())
+    for name, group in groups.items():
         target, count = group["target"], len(group["instances"])
         if target != count:
             yield Finding(f"node group {name}", f"has the size {target} and {count} instances")
-        # A group may begin below its minimum: the autoscaler does not fill it up.
-        if target > group["max"] or target < min(group["min"], group["begunWith"]):
+        is_small = name in too_small(groups) and not any(_is_about(message, name) for message in given_up)
+        if target > group["max"] or is_small:
             limits = f"{group['min']} to {group['max']}"
             yield Finding(f"node group {name}", f"has the size {target}, and its limits are {limits}")
+
+
+def too_small(groups: Json) -> list[str]:
+    """Return the groups below their minimum.
+
+    A group may begin below its minimum: the autoscaler does not fill it up.
+    """
+    least = {name: min(group["min"], group["begunWith"]) for name, group in groups.items()}
+    return [name for name, group in groups.items() if group["target"] < least[name]]
+
+
+def _is_about(message: str, group: str) -> bool:
+    """Return whether a message names a group, or an instance of it: their names begin with the group's."""
+    return re.search(rf"(?<![\w-]){re.escape(group)}(-\d+)?(?![\w-])", message) is not None

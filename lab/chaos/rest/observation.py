@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
 from nominee.lab.chaos.rest.left_nodes import left_nodes
 from nominee.lab.chaos.rest.memory import MEMORY
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, GROUPS, LOOP
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, EVENTS, GIVEN_UP, GROUPS, LOOP, too_small
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import (
     EXPLANATION,
@@ -99,6 +99,9 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         debug[AUTOSCALER, LOOP] = await _document(cluster, await leading(cluster, AUTOSCALER), LOOP)
     if CLOUD in running:
         debug[CLOUD, GROUPS] = await _document(cluster, CLOUD, GROUPS)
+        if too_small(debug[CLOUD, GROUPS] or {}):
+            events: Sequence[core.Event] = (await cluster.client.list(kinds.EVENT)).items
+            debug[AUTOSCALER, EVENTS] = [each.message for each in events if each.reason in GIVEN_UP]
     schedulers = sum(each.component == SCHEDULER for each in ready)
     # Without an election no scheduler knows all pods.
     if schedulers == 1 or (schedulers and _is_elected(objects[kinds.LEASE])):

@@ -27,9 +27,16 @@ def deletion(*names: str) -> Message:
 
 
 def problems_of(
-    history: History, *requests: Message, instances: tuple[str, ...] = ("n1", "n2"), least: int = 1
+    history: History,
+    *requests: Message,
+    instances: tuple[str, ...] = ("n1", "n2"),
+    least: int = 1,
+    earlier: int = 0,
 ) -> list[str]:
-    """Return the problems of requests to a cloud with a group of 1 to 4 instances, some seconds apart."""
+    """Return the problems of requests to a cloud with a group of 1 to 4 instances, some seconds apart.
+
+    So many `earlier` ones begin before the last write.
+    """
     check = Check(ComponentSettings(observes_answers=True), [NodeGroups.about.name])
     group = protocol.NodeGroup(id="pool", minSize=least, maxSize=4)
     rows = [
@@ -52,7 +59,7 @@ def problems_of(
                 client_pid=1,
                 request=request,
                 response=response,
-                begin=last.revision if last is not None else 0,
+                begin=last.revision - (number < len(shown) + earlier) if last is not None else 0,
                 begin_time=LATER + number,
             )
         )
@@ -100,6 +107,21 @@ def test_a_group_below_its_minimum() -> None:
     assert problems_of(both, deletion("n1", "n2"), least=0) == []
     # An instance without a node came to nothing, whatever the size is.
     assert problems_of(History(), deletion("n1", "n2")) == []
+
+
+def test_a_group_that_loses_an_instance_without_a_node_during_a_drain() -> None:
+    """Both deletions are allowed for themselves: one of two instances is above the minimum."""
+    smaller = protocol.NodeGroupDecreaseTargetSizeRequest(id="pool", delta=-1)
+    drained = History().put(NODES[0], TAINTED)
+    assert problems_of(drained, deletion("n2"), deletion("n1")) == []
+    assert problems_of(drained, smaller, deletion("n1")) == []
+    assert problems_of(drained, deletion("n2"), deletion("n1"), instances=("n1", "n2", "n3"), least=3) == [
+        "the autoscaler deleted the instance n1 at the size 2, and its minimum is 3"
+    ]
+    # The autoscaler knew of one that was given up before the node was tainted.
+    assert problems_of(drained, deletion("n2"), deletion("n1"), earlier=1) == [
+        "the autoscaler deleted the instance n1 at the size 1, and its minimum is 1"
+    ]
 
 
 def test_a_node_without_taint() -> None:

@@ -38,6 +38,10 @@ class NodeGroups(Checker):
         "are as many on their way as pods wait; it deletes an instance with a node once, when the node has "
         "its taint, and none below the minimum.",
         checks="requests to change a node group",
+        exceptions={
+            "given-up": "the node's deletion had begun, and then an instance that had no node was given up: "
+            "the autoscaler compares both with the size, and not with each other",
+        },
     )
     kinds = frozenset({POD, NODE})
     takes_answers = True
@@ -55,6 +59,8 @@ class NodeGroups(Checker):
         """When pods stopped to wait, or were removed from a node that is drained."""
         self._pods: dict[str, set[str]] = {}
         self._created: dict[str, float] = {}
+        self._given_up: dict[str, list[int]] = {}
+        """For each group the revisions at which it became smaller by an instance that had no node."""
         self._tainted: dict[str, list[tuple[int, bool]]] = {}
         """For each node the revisions at which it got the taint, or lost it."""
 
@@ -110,6 +116,7 @@ class NodeGroups(Checker):
             case protocol.NodeGroupDecreaseTargetSizeRequest(), _:
                 delta = request.delta if response is not None else 0
                 self._sizes[request.id] = self._sizes.get(request.id, 0) + delta
+                self._given_up.setdefault(request.id, []).extend([call.begin] * -delta)
             case protocol.NodeGroupIncreaseSizeRequest(), _:
                 self.checked += 1
                 yield from self._check_increase(request, call)
@@ -157,17 +164,30 @@ class NodeGroups(Checker):
             if self._deletions[call.client_pid, name] > _REPETITIONS:
                 yield self._violation(group, f"deleted the instance {name} again and again")
             if name not in self._created:
+                if call.response is not None:
+                    self._given_up.setdefault(group, []).append(call.begin)
                 continue
             is_old = self._created[name] < call.begin_time - _NEW_SECONDS
             if is_old and not self._was_tainted(name, call.begin):
                 yield self._violation(group, f"deleted the instance {name}, whose node has no taint")
             if name in instances and size <= least:
-                problem = f"deleted the instance {name} at the size {size}, and its minimum is {least}"
-                yield self._violation(group, problem)
+                if size + self._given_up_since(group, name) > least:
+                    self.allow("given-up")
+                else:
+                    problem = f"deleted the instance {name} at the size {size}, and its minimum is {least}"
+                    yield self._violation(group, problem)
             size -= name in instances
         if call.response is not None:
             self._sizes[group] = self._sizes.get(group, 0) - len(names & instances.keys())
             self._instances[group] = {name: at for name, at in instances.items() if name not in names}
+
+    def _given_up_since(self, group: str, node: str) -> int:
+        """Return how many instances without a node a group has lost since this node got its taint.
+
+        Source: cluster-autoscaler 1.36, removeOldUnregisteredNodes, which does not ask what is being deleted.
+        """
+        begun = max((at for at, is_tainted in self._tainted[node] if is_tainted), default=None)
+        return 0 if begun is None else sum(at >= begun for at in self._given_up.get(group, ()))
 
     def _was_tainted(self, name: str, begin: int) -> bool:
         """Return whether a node had the taint at a revision, or has got it since."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.copies import STATE, scopes_of
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, GROUPS, LOOP
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, EVENTS, GROUPS, LOOP
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.rest.state import Scope
@@ -159,3 +159,18 @@ def test_a_node_group_has_its_size(group: dict[str, Any], expected: str) -> None
     document = {"pool": {"min": 1, "max": 3, "begunWith": 1, "target": 1, "instances": ["pool-1"], **group}}
     text = [str(each) for each in findings(state(correct(), debug={(CLOUD, GROUPS): document}))]
     assert text == ([f"node group pool {expected}"] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("message", "is_found"),
+    [
+        ("Removed unregistered node pool-1", False),
+        ("Nodes added to group pool failed to register within 5s", False),
+        ("Removed unregistered node pool-2-1", True),
+        ("Removed unregistered node other-1", True),
+    ],
+)
+def test_a_group_is_below_its_minimum_if_an_instance_never_came(message: str, is_found: bool) -> None:
+    group = {"min": 2, "max": 3, "begunWith": 2, "target": 1, "instances": ["pool-3"]}
+    debug: dict[tuple[str, str], Any] = {(CLOUD, GROUPS): {"pool": group}, (AUTOSCALER, EVENTS): [message]}
+    assert bool(list(findings(state(correct(), debug=debug)))) is is_found
