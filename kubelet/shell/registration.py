@@ -60,9 +60,21 @@ class Registrar:
         return node
 
     async def _create_or_adopt(self, agent: Agent) -> core.Node:
+        """Create the node, or update the one that exists; if that is deleted meanwhile, create it again.
+
+        Source: kubelet 1.36, registerWithAPIServer, which tries again whatever the error was.
+        """
         desired = new_node(agent.identity, self.facts, self.clock.now())
         with errors.ignoring(errors.is_already_exists):
             return await self.client.create(desired)
+        try:
+            return await self._update_existing(agent)
+        except errors.StatusError as error:
+            if not errors.is_not_found(error):
+                raise
+            raise errors.service_unavailable(f"node {agent.name} was deleted meanwhile") from error
+
+    async def _update_existing(self, agent: Agent) -> core.Node:
         node = await self.client.get(kinds.NODE, agent.name)
         own = labels(agent.identity, self.facts.shape)
         if any(node.metadata.labels.get(key) != value for key, value in own.items()):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
+import anyio
+
 from nominee.kubelet.node.node_object import Identity, NodeFacts, new_node
 from nominee.kubelet.options import Heartbeats
 from nominee.kubelet.shell.agent import Agent
@@ -55,3 +57,20 @@ async def test_a_status_is_compared_when_its_node_changed_and_written_every_few_
     assert await beat() == ["patch/status"], "the heartbeat of a status that did not change"
     registrar.forget(agent)
     assert registrar.needs_report(agent)
+
+
+async def test_a_node_that_is_deleted_while_its_kubelet_starts_is_created_again() -> None:
+    identity, facts = Identity(name="n1", number=1), NodeFacts(version=Version(1, 36))
+    agent = cast("Agent", SimpleNamespace(name="n1", identity=identity))
+    clock = FakeClock()
+    api = FakeApi.of(new_node(identity, facts, clock.now()))
+    registrar = Registrar(cast("Client", api), clock, facts, Heartbeats(), node_of=lambda _: None)
+    api.hold["get/nodes"] = held = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(registrar.register, agent)
+        await api.until(lambda: [request.verb for request in api.requests] == ["create"])
+        api.remove(kinds.NODE, "n1")
+        held.set()
+        await anyio.wait_all_tasks_blocked()
+        await clock.advance(1.0)
+    assert api.find(kinds.NODE, "n1") is not None
