@@ -5,7 +5,6 @@ Source: kube-controller-manager 1.36, pkg/controller/volume/pvcprotection.
 
 from __future__ import annotations
 
-from nominee.machinery.api.objects import has_ended
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.volume_claims import claims_of
 
@@ -18,10 +17,12 @@ def waits_with(pod: core.Pod) -> list[str]:
 
 
 def uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:
-    """Report whether the pod protects the claim: it is on a node and has not ended."""
+    """Report whether the pod protects the claim: it is on a node, even if it has ended.
+
+    Source: kube-controller-manager 1.36, pvcprotection, podUsesPVC.
+    """
     return (
         pod.metadata.namespace == claim.metadata.namespace
         and bool(pod.spec.nodeName)
-        and not has_ended(pod)
         and claim.metadata.name in claims_of(pod)
     )

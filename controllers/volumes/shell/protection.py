@@ -1,4 +1,4 @@
-"""Protection of volumes in use: a claim is deleted when no pod uses it, a volume when it is not bound.
+"""Protection of volumes in use: a claim goes when no pod on a node has it, a volume when it is not bound.
 
 Source: kube-controller-manager 1.36, pvc-protection-controller and pv-protection-controller.
 """

@@ -41,8 +41,9 @@ def terminating_claim() -> core.PersistentVolumeClaim:
     return found
 
 
-def user(*, node: str = "n1") -> core.Pod:
+def user(*, node: str = "n1", phase: str = "Running") -> core.Pod:
     found = core.Pod()
+    found.status.phase = phase
     found.metadata.name, found.metadata.namespace = "p", KEY.namespace
     found.spec.nodeName = node
     found.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = KEY.name
@@ -69,3 +70,21 @@ async def test_a_pod_that_the_watch_has_not_shown_protects_its_claim() -> None:
             tasks.cancel_scope.cancel()
     claim = api.find(kinds.PERSISTENT_VOLUME_CLAIM, KEY.name, KEY.namespace)
     assert claim is None or PVC_PROTECTION not in claim.metadata.finalizers
+
+
+async def test_a_pod_that_has_ended_protects_its_claim_until_it_is_removed() -> None:
+    """kube-controller-manager 1.36, pvcprotection: a pod that is finished and not deleted keeps the claim."""
+    api, clock = FakeApi(), FakeClock()
+    api.put(terminating_claim())
+    api.put(user(phase="Failed"))
+    context = context_of(cast("Any", api), clock)
+    controller = ClaimProtection(context)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(context.informers.run)
+            await context.informers.wait_synced()
+            await controller.reconcile(KEY)
+            tasks.cancel_scope.cancel()
+    kept = api.find(kinds.PERSISTENT_VOLUME_CLAIM, KEY.name, KEY.namespace)
+    assert kept is not None
+    assert PVC_PROTECTION in kept.metadata.finalizers

@@ -421,7 +421,7 @@ def test_parameters(parameters: Mapping[str, str], expected: Parameters | str) -
     [
         (pod(node="n1", volumes=VOLUMES), True),
         (pod(volumes=VOLUMES), False),  # on no node yet
-        (pod(node="n1", volumes=VOLUMES, phase="Succeeded"), False),
+        (pod(node="n1", volumes=VOLUMES, phase="Succeeded"), True),  # until it is removed
         (pod(node="n1", volumes=VOLUMES, namespace="other"), False),
         (pod("data", node="n1", volumes=[{"name": "v", "ephemeral": {}}]), False),
         (pod("da", node="n1", volumes=[{"name": "ta", "ephemeral": {}}]), False),

@@ -75,10 +75,8 @@ def volume_claims(state: State) -> Iterator[Finding]:
 
 
 def _uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:
-    """Return whether a pod may mount a claim."""
-    if pod.metadata.namespace != claim.metadata.namespace or has_ended(pod):
-        return False
-    return claim.metadata.name in claims_of(pod)
+    """Return whether a pod keeps a claim, also one that has ended (podUsesPVC)."""
+    return pod.metadata.namespace == claim.metadata.namespace and claim.metadata.name in claims_of(pod)
 
 
 def foreground_deletions(state: State) -> Iterator[Finding]:

@@ -17,8 +17,8 @@ from nominee.machinery.api.volume_claims import claims_of
 class ProtectedClaims(Checker):
     """Looks at the removal of each claim and volume for those that use it.
 
-    A finalizer keeps it, which its controller removes when the last one has ended. Who removes the finalizer
-    by hand takes the consequences.
+    A finalizer keeps it, which its controller removes when the last pod is gone, that of a resource claim
+    when it has ended. Who removes the finalizer by hand takes the consequences.
     Source: kube-controller-manager 1.36, pvcprotection, pvprotection, resourceclaim.
     """
 
@@ -33,7 +33,9 @@ class ProtectedClaims(Checker):
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._bound: dict[str, Revision] = {}
-        """The bindings of the pods that are on a node and have not ended, by uid."""
+        """The bindings of the pods that are on a node, by uid."""
+        self._ended: set[str] = set()
+        """Those of them that have ended: they keep volume claims until they are gone, no resource claims."""
         self._claims: dict[str, str] = {}
         """The volume of each volume claim, by uid."""
         self._deleted: dict[str, int] = {}
@@ -59,6 +61,8 @@ class ProtectedClaims(Checker):
             pod = binding.after(POD)
             if pod is None or not _uses(pod, revision):
                 continue
+            if revision.kind is RESOURCE_CLAIM and pod.metadata.uid in self._ended:
+                continue
             if binding.revision > began:
                 self.allow("bound-late")
             else:
@@ -74,15 +78,15 @@ class ProtectedClaims(Checker):
 
     def _observe_pod(self, revision: Revision) -> None:
         ended, pod, before = ended_pod(revision), revision.after(POD), same_pod_before(revision)
-        for each in (ended, pod if pod is not None and is_terminal(pod) else None):
-            if each is not None:
-                self._bound.pop(each.metadata.uid, None)
-        if (
-            pod is not None
-            and pod.spec.nodeName
-            and not (is_terminal(pod) or (before and before.spec.nodeName))
-        ):
+        if ended is not None:
+            self._bound.pop(ended.metadata.uid, None)
+            self._ended.discard(ended.metadata.uid)
+        if pod is None or not pod.spec.nodeName:
+            return
+        if not (before and before.spec.nodeName):
             self._bound[pod.metadata.uid] = revision
+        if is_terminal(pod):
+            self._ended.add(pod.metadata.uid)
 
 
 def _uses(pod: core.Pod, removal: Revision) -> bool:
