@@ -262,12 +262,18 @@ def _mismatch(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) 
 def next_volume_step(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim | None) -> Step | None:
     """Return the next write for a volume by itself: Available, Released, or deleted by its policy.
 
-    A volume whose claim exists is bound with the claim. `claim` has the name in the volume's reference now.
+    A volume whose claim exists is bound with the claim; it is free again if the claim has got another volume:
+    two writers have chosen one for it. `claim` has the name in the volume's reference now.
+    Source: kube-controller-manager 1.36, persistentvolume, syncVolume and unbindVolume.
     """
     if not volume.spec.HasField("claimRef") or not volume.spec.claimRef.uid:
         return _set_phase(volume, "Available")
     if claim is not None and claim.metadata.uid == volume.spec.claimRef.uid:
-        return None
+        is_elsewhere = claim.spec.volumeName not in ("", volume.metadata.name)
+        if not is_elsewhere:
+            return None
+        if not _is_made_to_be_deleted(volume):
+            return Update(_unbound_copy(volume))
     if volume.status.phase != "Released":
         return _set_phase(volume, "Released")
     if volume.spec.persistentVolumeReclaimPolicy == "Delete" and not volume.metadata.HasField(
@@ -276,6 +282,23 @@ def next_volume_step(volume: core.PersistentVolume, claim: core.PersistentVolume
         provisioner = volume.metadata.annotations.get(names.PROVISIONED_BY, "")
         return DeleteVolume(volume) if provisioner == names.DELAYED_PROVISIONER else None
     return None
+
+
+def _is_made_to_be_deleted(volume: core.PersistentVolume) -> bool:
+    """Report whether a volume was provisioned for its claim alone."""
+    is_provisioned = names.PROVISIONED_BY in volume.metadata.annotations
+    return is_provisioned and volume.spec.persistentVolumeReclaimPolicy == "Delete"
+
+
+def _unbound_copy(volume: core.PersistentVolume) -> core.PersistentVolume:
+    """Return the volume without its binding; a user's reservation for the claim's name stays."""
+    new = copy_of(volume)
+    if BOUND_BY_CONTROLLER in new.metadata.annotations:
+        del new.metadata.annotations[BOUND_BY_CONTROLLER]
+        new.spec.ClearField("claimRef")
+    else:
+        new.spec.claimRef.ClearField("uid")
+    return new
 
 
 def _set_phase(volume: core.PersistentVolume, phase: str) -> Step | None:

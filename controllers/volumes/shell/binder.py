@@ -106,7 +106,9 @@ class VolumeController(Controller):
         super().__init__(context)
         self.volumes = self.watch(kinds.PERSISTENT_VOLUME)
         self.claims = context.informers.of(kinds.PERSISTENT_VOLUME_CLAIM)
-        self.claims.add_handler(on_delete=lambda claim, _stale: self._claim_gone(claim))
+        self.claims.add_handler(
+            on_update=self._claim_updated, on_delete=lambda claim, _stale: self._enqueue_volumes_of(claim)
+        )
 
     async def _claim(self, reference: core.ObjectReference) -> core.PersistentVolumeClaim | None:
         """Return the claim of a reference; ask the API server where the informer does not have it.
@@ -121,7 +123,12 @@ class VolumeController(Controller):
         kind = kinds.PERSISTENT_VOLUME_CLAIM
         return await get_if_exists(self.client, kind, reference.name, reference.namespace)
 
-    def _claim_gone(self, claim: core.PersistentVolumeClaim) -> None:
+    def _claim_updated(self, old: core.PersistentVolumeClaim, new: core.PersistentVolumeClaim) -> None:
+        """Look at the other volumes of a claim that has got one."""
+        if new.spec.volumeName and not old.spec.volumeName:
+            self._enqueue_volumes_of(new)
+
+    def _enqueue_volumes_of(self, claim: core.PersistentVolumeClaim) -> None:
         """Look at the volume of a claim, also at one that is bound while the claim does not name it yet."""
         if claim.spec.volumeName:
             self.queue.add(ObjectKey("", claim.spec.volumeName))

@@ -9,6 +9,7 @@ from nominee.controllers.volumes.shell.binder import ClaimController, VolumeCont
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.scheduling.volume_matching import BOUND_BY_CONTROLLER
 from tests.controllers.builders import claim, volume
 from tests.controllers.contexts import context_of
 from tests.support.eventually import eventually
@@ -65,3 +66,36 @@ async def test_a_claim_is_bound_whose_volume_comes_after_it() -> None:
             await clock.advance(RESYNC_SECONDS)
             await eventually(stored, lambda found: found is not None and found.status.phase == "Bound")
             tasks.cancel_scope.cancel()
+
+
+async def test_a_volume_whose_claim_gets_another_one_is_free_again() -> None:
+    """The update of the claim wakes the volume: nothing else may happen to it."""
+    api = FakeApi()
+    api.put(claim(uid="u1"))
+    chosen = volume(
+        "other",
+        phase="Bound",
+        claim_ref={"namespace": "default", "name": "data", "uid": "u1"},
+        policy="Retain",
+    )
+    chosen.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
+    api.put(chosen)
+    context = context_of(api, FakeClock())
+    controller = VolumeController(context)
+
+    def stored() -> core.PersistentVolume | None:
+        return api.find(kinds.PERSISTENT_VOLUME, "other")
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(context.informers.run)
+            await context.informers.wait_synced()
+            tasks.start_soon(controller.run)
+            await anyio.wait_all_tasks_blocked()
+            assert (found := stored()) is not None
+            assert found.status.phase == "Bound"
+            api.put(claim(uid="u1", volume="pv"))
+            await eventually(stored, lambda found: found is not None and found.status.phase == "Available")
+            tasks.cancel_scope.cancel()
+    assert (found := stored()) is not None
+    assert not found.spec.HasField("claimRef")

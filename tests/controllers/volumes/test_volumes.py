@@ -29,6 +29,7 @@ from nominee.machinery.api.pb import core, storage
 from nominee.machinery.scheduling.volume_matching import (
     BETA_STORAGE_CLASS,
     BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
     NO_PROVISIONER,
     SELECTED_NODE,
 )
@@ -326,6 +327,13 @@ BOUND = claim(uid="u1", volume="pv", phase="Bound")
         (volume(phase="Released", claim_ref=MINE, provisioned_by=DELAYED), None, "DeleteVolume", ""),
         (volume(phase="Released", claim_ref=MINE, provisioned_by=DELAYED, policy="Retain"),
          None, None, ""),
+        (volume("made", phase="Bound", claim_ref=MINE, provisioned_by=DELAYED), BOUND,
+         "UpdateVolumeStatus", "Released"),
+        (volume("made", phase="Released", claim_ref=MINE, provisioned_by=DELAYED), BOUND,
+         "DeleteVolume", ""),
+        (volume("kept", phase="Bound", claim_ref=MINE, provisioned_by=DELAYED, policy="Retain"), BOUND,
+         "UpdateVolume", "Bound"),
+        (volume("other", phase="Bound", claim_ref=MINE), BOUND, "UpdateVolume", "Bound"),
     ],
 )  # fmt: skip
 def test_the_phase_of_a_volume(
@@ -335,6 +343,20 @@ def test_the_phase_of_a_volume(
     assert (None if found is None else str(found)) == step
     if isinstance(found, Update):
         assert found.obj.status.phase == phase
+
+
+def test_a_volume_is_free_again_whose_claim_has_another_one() -> None:
+    chosen = volume("other", claim_ref=MINE)
+    chosen.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
+    free = next_volume_step(chosen, BOUND)
+    assert isinstance(free, Update)
+    assert isinstance(free.obj, core.PersistentVolume)
+    assert not free.obj.spec.HasField("claimRef")
+    assert BOUND_BY_CONTROLLER not in free.obj.metadata.annotations
+    reserved = next_volume_step(volume("other", claim_ref=MINE), BOUND)
+    assert isinstance(reserved, Update)
+    assert isinstance(reserved.obj, core.PersistentVolume)
+    assert (reserved.obj.spec.claimRef.name, reserved.obj.spec.claimRef.uid) == ("data", "")
 
 
 @pytest.mark.parametrize(
