@@ -51,6 +51,13 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "deployment_util.go",
     ),
     *_known(
+        _at("apiserver*:*", _WRITES_LATE),
+        "conditions-keep-their-times: the condition PodScheduled became True, and its lastTransitionTime",
+        reason="an API server gives a binding its time before the transaction: if it is frozen then, a pod "
+        "that was unschedulable in the same second is bound later with the time of both",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/registry/core/pod/storage/storage.go",
+    ),
+    *_known(
         _at("scheduler*:* apiserver*:*", _WRITES_LATE),
         "conditions-keep-their-times: the condition PodScheduled is still *, and its lastTransitionTime",
         reason="a scheduler whose cache does not have its last write yet takes the condition for new",

@@ -163,6 +163,25 @@ def test_a_transition_that_is_written_late_may_have_the_time_of_the_former_one(
         assert (found.verdict is Verdict.ACCEPTED) is expected
 
 
+@pytest.mark.parametrize(
+    ("case", "is_accepted"),
+    [
+        ("apiserver:apiserver.storage.write.before=pause@33", True),
+        ("apiserver:etcd.Txn.pods=slow@3", True),
+        ("scheduler:apiserver.Bind.pods=slow", False),
+        ("apiserver:pods=stale", False),
+    ],
+)
+def test_a_binding_that_is_written_late_may_have_the_time_of_the_failed_attempt(
+    case: str, is_accepted: bool
+) -> None:
+    late = "the condition PodScheduled became True, and its lastTransitionTime is that of its former status"
+    violation = Violation(invariant="conditions-keep-their-times", message=late)
+    ended = result(Outcome.PASSED, violations=(violation,))
+    found = judge(Case.parse(case), ended, SCENARIO, reached=True)
+    assert (found.verdict is Verdict.ACCEPTED) is is_accepted
+
+
 def test_the_reason_and_the_link_are_part_of_the_result() -> None:
     assert judge(CASE, result(Outcome.FAILED), accepting(), reached=True).accepted == (
         "as upstream (a-link)",
