@@ -10,6 +10,7 @@ from nominee.lab.history.invariants.checking.checker import Checker, Violation
 from nominee.lab.history.invariants.checking.cloud_calls import CloudCall
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.reads import Read
+from nominee.lab.history.invariants.checking.served_time import ServedTime
 from nominee.lab.history.invariants.table import CHECKERS
 from nominee.lab.history.revision import Revision
 from nominee.lab.reports.records import Record
@@ -58,6 +59,9 @@ class Check:
             for checker in CHECKERS
             if names is None or checker.about.name in names
         ]
+        self._served_time = ServedTime()
+        for each in self._running:
+            each.checker.served_time = self._served_time
         self._of_answers = [each for each in self._running if each.checker.takes_answers]
         self._by_kind: dict[AnyKind | None, list[_Running]] = {}
 
@@ -70,6 +74,7 @@ class Check:
     def observe(self, revision: Revision) -> list[Violation]:
         """Return the violations that the next revision shows."""
         found = []
+        self._served_time.observe(revision)
         for running in self._interested(revision.kind):
             for violation in running.checker.observe(revision):
                 running.add(violation)

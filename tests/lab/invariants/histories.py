@@ -131,6 +131,11 @@ class History:
         self._change(obj, None)
         return self
 
+    def wait(self, seconds: int) -> History:
+        """Let time pass without a write."""
+        self.next_revision += seconds
+        return self
+
     def state(self, obj: Message) -> History:
         """Let the history begin with an object."""
         key = kinds.of(obj).key(*key_of(obj))

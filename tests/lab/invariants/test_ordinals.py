@@ -7,7 +7,7 @@ import pytest
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.workloads.ordinals import Ordinals
 from nominee.machinery.api.pb import apps, coordination, core
-from tests.lab.invariants.histories import BEGIN, History, pod, result_of, violations_of
+from tests.lab.invariants.histories import BEGIN, History, lease, pod, result_of, violations_of
 
 SETTINGS = ComponentSettings(lists_newest=frozenset({"controllers"}))
 
@@ -48,8 +48,7 @@ def leader(holder: str) -> coordination.Lease:
 
 
 def later(history: History, seconds: int = 100) -> History:
-    history.next_revision += seconds
-    return history
+    return history.put(*[lease("n1")] * seconds)
 
 
 @pytest.mark.parametrize(

@@ -32,16 +32,17 @@ def problems_of(
     removed: Message | None = None,
     again: core.Pod | None = None,
     seconds: list[core.Node] = SECONDS,
+    absent: int = 0,
 ) -> list[str]:
     """Return the problems of a pod's binding to n1, long after the objects were written, and `late` was.
 
     `after` is written between the binding and its answer, `removed` is deleted some seconds before it,
-    and the pod perhaps created `again`.
+    and the pod perhaps created `again`. For `absent` seconds nothing is written before the binding.
     """
     history = History().put(*objects, found, *SECONDS)
     if removed is not None:
         history.delete(removed).put(*([again] if again is not None else []), *seconds)
-    history.put(*([late] if late is not None else []), bound(found))
+    history.put(*([late] if late is not None else [])).wait(absent).put(bound(found))
     history.put(*([after] if after is not None else []))
     check = Check(ComponentSettings(observes_answers=True), [SoundBindings.about.name])
     for revision in history.revisions:
@@ -80,6 +81,9 @@ def test_nodes() -> None:
         "the pod was bound to node 'n1', whose taint full it does not tolerate"
     ]
     assert problems_of(pod("p"), node("n1"), late=tainted) == []
+    # While no API server ran the scheduler saw no change.
+    assert problems_of(pod("p"), node("n1"), late=tainted, absent=65) == []
+    assert len(problems_of(pod("p"), tainted, absent=65)) == 1
     assert problems_of(pod("p", nominated="n1"), tainted) == []
     tolerant, selective = pod("p"), pod("p")
     tolerant.spec.tolerations.add(operator="Exists")

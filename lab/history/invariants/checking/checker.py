@@ -11,6 +11,7 @@ from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.cloud_calls import CloudCall
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.reads import Read
+from nominee.lab.history.invariants.checking.served_time import ServedTime
 from nominee.lab.history.revision import Revision
 from nominee.lab.reports.records import Record
 from nominee.machinery.api.kinds import AnyKind
@@ -64,6 +65,8 @@ class Checker:
 
     def __init__(self, settings: ComponentSettings) -> None:
         self.settings = settings
+        self.served_time = ServedTime()
+        """That of all checkers of a history, once it is observed."""
         self.checked = 0
         """How many cases were checked (`about.checks`)."""
         self.excepted: Counter[str] = Counter()

@@ -6,6 +6,7 @@ from typing import Final
 
 from cachetools import LRUCache
 
+from nominee.lab.history.invariants.checking.served_time import ServedTime
 from nominee.lab.history.revision import Revision
 
 LATE_SECONDS: Final = 15.0
@@ -39,11 +40,11 @@ class FormerObjects:
         if revision.value is None:
             self._deleted[revision.key] = revision.time
 
-    def may_reach(self, revision: Revision) -> bool:
+    def may_reach(self, revision: Revision, served_time: ServedTime) -> bool:
         """Return whether this write may have been meant for a former object of the name."""
-        return self.was_deleted(revision.key, revision.time)
+        return self.was_deleted(revision.key, revision.time, served_time)
 
-    def was_deleted(self, key: str, now: float) -> bool:
+    def was_deleted(self, key: str, now: float, served_time: ServedTime) -> bool:
         """Return whether an object of this key was deleted shortly before."""
         deleted = self._deleted.get(key)
-        return deleted is not None and now - deleted <= LATE_SECONDS
+        return deleted is not None and served_time.between(deleted, now) <= LATE_SECONDS

@@ -132,7 +132,7 @@ class DeviceClaims(Checker):
             pod = seen.after(POD)
             if pod is None or not pod.spec.nodeName or is_terminal(pod) or is_terminating(pod):
                 continue
-            if self._former.was_deleted(seen.key, revision.time):
+            if self._former.was_deleted(seen.key, revision.time, self.served_time):
                 self.allow("former-pod")
             else:
                 lost = "deallocated" if not new.HasField("allocation") else "no longer reserved"

@@ -91,7 +91,7 @@ class ConditionTimes(Checker):
             self.checked += 1
             observed = getattr(each, "observedGeneration", 0)
             if generation and observed > generation:
-                if self._former.may_reach(revision):
+                if self._former.may_reach(revision, self.served_time):
                     self.allow("former-object")
                 else:
                     problem = f"is of generation {observed}, and the object has generation {generation}"

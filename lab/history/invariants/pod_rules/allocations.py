@@ -196,7 +196,8 @@ class Allocations(Checker):
                 yield violation
 
     def _report(self, name: str, node: _Node, excess: _Excess, now: float) -> Iterator[Violation]:
-        if excess.is_reported or now - excess.since < SETTLE_SECONDS:
+        seconds = self.served_time.between(excess.since, now)
+        if excess.is_reported or seconds < SETTLE_SECONDS:
             return
         parts = [
             f"{each}: {node.total.get(each, 0)} of {node.allocatable.get(each, 0)}"
@@ -204,7 +205,7 @@ class Allocations(Checker):
         ]
         unit = " (cpu in milli-units)" if "cpu" in node.exceeded() else ""
         yield self.violation(
-            f"more is allocated on node {name!r} than allocatable for {now - excess.since:.0f} s: "
+            f"more is allocated on node {name!r} than allocatable for {seconds:.0f} s: "
             f"{', '.join(parts)}{unit}",
             excess.revision,
             objects=(f"Node {name}", *[share.subject for share in node.shares.values()][:OBJECTS_MAX]),

@@ -49,7 +49,7 @@ class PodProgress(Checker):
             return
         self.checked += 1
         for problem in _scheduled(before, pod):
-            if _may_be_patch(before, pod) and self._former.may_reach(revision):
+            if _may_be_patch(before, pod) and self._former.may_reach(revision, self.served_time):
                 self.allow("former-object")
             else:
                 yield self.violation(problem, revision)

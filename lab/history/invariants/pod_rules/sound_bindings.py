@@ -120,7 +120,8 @@ class SoundBindings(Checker):
         self._waited.discard(answer.uid)
         if not problem:
             return
-        if waited or self._nodes_since[NODE.key("", answer.node)] > answer.begin_time - SEEN_SECONDS:
+        since = self._nodes_since[NODE.key("", answer.node)]
+        if waited or self.served_time.between(since, answer.begin_time) < SEEN_SECONDS:
             self.allow("node-changed")
         else:
             yield self.violation(f"the pod was bound to node {answer.node!r}, {problem}", seen)
@@ -158,7 +159,8 @@ class SoundBindings(Checker):
                 continue
             else:
                 continue
-            if self._former.was_deleted(POD.key(pod.metadata.namespace, pod.metadata.name), now):
+            key = POD.key(pod.metadata.namespace, pod.metadata.name)
+            if self._former.was_deleted(key, now, self.served_time):
                 self.allow("former-pod")
             else:
                 yield lost
@@ -166,7 +168,7 @@ class SoundBindings(Checker):
     def _volumes(self, pod: core.Pod, node: core.Node, answer: Answer) -> Iterator[str]:
         for name in claims_of(pod):
             removed = self._claims_removed.get(PERSISTENT_VOLUME_CLAIM.key(answer.namespace, name))
-            if removed is not None and removed > answer.begin_time - SEEN_SECONDS:
+            if removed is not None and self.served_time.between(removed, answer.begin_time) < SEEN_SECONDS:
                 self.allow("claim-removed")
                 continue
             claim = self._get(PERSISTENT_VOLUME_CLAIM, answer.namespace, name)

@@ -90,7 +90,7 @@ class NodeDraining(Checker):
             pod = newest.after(POD)
             if pod is None or not _must_be_evicted(pod, self.settings.scale_down):
                 continue
-            if binding.time > taint.time - BOUND_SECONDS:
+            if self.served_time.between(binding.time, taint.time) < BOUND_SECONDS:
                 self.allow("bound-late")
             else:
                 yield self.violation(

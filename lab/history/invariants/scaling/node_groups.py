@@ -147,7 +147,7 @@ class NodeGroups(Checker):
         self._needless[key] = now
 
     def _pods_without_node(self, now: float) -> int:
-        while self._left and self._left[0] < now - _SEEN_SECONDS:
+        while self._left and self.served_time.between(self._left[0], now) > _SEEN_SECONDS:
             self._left.popleft()
         tainted = {name for name, changes in self._tainted.items() if changes[-1][1]}
         drained = sum(len(self._pods.get(name, ())) for name in tainted)
@@ -167,7 +167,7 @@ class NodeGroups(Checker):
                 if call.response is not None:
                     self._given_up.setdefault(group, []).append(call.begin)
                 continue
-            is_old = self._created[name] < call.begin_time - _NEW_SECONDS
+            is_old = self.served_time.between(self._created[name], call.begin_time) > _NEW_SECONDS
             if is_old and not self._was_tainted(name, call.begin):
                 yield self._violation(group, f"deleted the instance {name}, whose node has no taint")
             if name in instances and size <= least:

@@ -9,6 +9,7 @@ from typing import Final
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_expendable, is_terminal
+from nominee.lab.history.invariants.checking.served_time import ServedTime
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NODE, POD, RESOURCE_SLICE
 from nominee.machinery.api.objects import condition_is, is_terminating
@@ -30,9 +31,10 @@ class _Node:
     is_tainted: bool = False
     since: float | None = None
 
-    def follow(self, options: ScaleDown, now: float) -> None:
+    def follow(self, options: ScaleDown, now: float, served_time: ServedTime) -> None:
         """Note that time has passed, and whether the node is in use now: too much of it is asked for."""
-        if self.since is not None and now - self.since >= _SEEN_SECONDS + options.scan_seconds:
+        seen_seconds = _SEEN_SECONDS + options.scan_seconds
+        if self.since is not None and served_time.between(self.since, now) >= seen_seconds:
             self.last_use = now
         is_used = any(
             sum(pod.get(name, 0) for pod in self.pods.values())
@@ -93,7 +95,7 @@ class UnneededNodes(Checker):
                 self._terminating[uid] = each.spec.nodeName
             else:
                 self._terminating.pop(uid, None)
-            node.follow(self.settings.scale_down, revision.time)
+            node.follow(self.settings.scale_down, revision.time, self.served_time)
 
     def _observe_node(self, revision: Revision) -> Iterator[Violation]:
         name, obj, options = revision.name, revision.after(NODE), self.settings.scale_down
@@ -108,7 +110,7 @@ class UnneededNodes(Checker):
         if name in self._with_devices or name in self._terminating.values():
             return
         self.checked += 1
-        node.follow(options, revision.time)
+        node.follow(options, revision.time, self.served_time)
         seconds = revision.time - node.last_use
         if seconds < options.unneeded_seconds:
             problem = f"the autoscaler removes the node {seconds:.1f} s after it was needed"

@@ -81,7 +81,7 @@ class Budgets(Checker):
             pod = None if seen is None else seen.after(POD)
             if seen is None or pod is None or is_terminating(pod) or not selects(budget, pod):
                 continue
-            if revision.time - self._created.get(seen.key, 0.0) < NEW_SECONDS:
+            if self.served_time.between(self._created.get(seen.key, 0.0), revision.time) < NEW_SECONDS:
                 self.allow("new")
                 continue
             if "controllers" not in self.settings.lists_newest:
@@ -119,7 +119,7 @@ class Budgets(Checker):
         self.checked += 1
         if revision.name in budget.status.disruptedPods:
             return
-        if revision.time - self._selected.get(seen.key, 0.0) < NEW_SECONDS:
+        if self.served_time.between(self._selected.get(seen.key, 0.0), revision.time) < NEW_SECONDS:
             self.allow("new")
             return
         yield self.violation(

@@ -19,6 +19,7 @@ from nominee.lab.history.invariants.checking.replica_sets import (
     ReadableReplicas,
     before_and_after,
 )
+from nominee.lab.history.invariants.checking.served_time import ServedTime
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NAMESPACE, POD
 from nominee.machinery.api.objects import condition_is, controller_of, is_terminating
@@ -43,9 +44,9 @@ class _Set(ReadableReplicas):
             self.active.remove(uid)
             self.ends.append(now)
 
-    def visible(self, now: float) -> int:
+    def visible(self, now: float, served_time: ServedTime) -> int:
         """Return how many active pods a stale cache may show at most."""
-        while self.ends and now - self.ends[0] > STALE_SECONDS:
+        while self.ends and served_time.between(self.ends[0], now) > STALE_SECONDS:
             self.ends.popleft()
         return len(self.active) + len(self.ends)
 
@@ -136,7 +137,7 @@ class NeededPods(Checker):
         if condition_is(before.status.conditions, "DisruptionTarget"):
             return
         self.checked += 1
-        visible, replicas = found.visible(end.revision.time), min(found.replicas.values())
+        visible, replicas = found.visible(end.revision.time, self.served_time), min(found.replicas.values())
         if visible <= replicas:
             yield self.violation(
                 f"the controllers deleted a pod of {found.newest.subject}, which exists and had {visible} "

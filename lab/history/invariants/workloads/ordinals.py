@@ -116,7 +116,11 @@ class Ordinals(Checker):
 
     def _check(self, found: _Set, owner: str, pod: core.Pod, revision: Revision) -> Iterator[Violation]:
         self.checked += 1
-        problem = _problem(list(found.specs.values()), self._ready_until[owner], _ordinal(pod), revision.time)
+        not_ready = {
+            ordinal: self.served_time.between(until, revision.time)
+            for ordinal, until in self._ready_until[owner].items()
+        }
+        problem = _problem(list(found.specs.values()), not_ready, _ordinal(pod))
         if not problem:
             return
         if self._leaders.changed_before(revision.time):
@@ -138,14 +142,17 @@ def _owner_of(pod: core.Pod) -> str:
     return owner.uid if owner is not None and owner.kind == STATEFUL_SET.kind else ""
 
 
-def _problem(specs: list[_Spec], ready_until: dict[int, float], ordinal: int, now: float) -> str:
-    """Return why no view of a set allows a new pod of an ordinal, or ""."""
+def _problem(specs: list[_Spec], not_ready: dict[int, float], ordinal: int) -> str:
+    """Return why no view of a set allows a new pod of an ordinal, or "".
+
+    `not_ready` is for how long the pod of each ordinal has not been ready.
+    """
     if all(ordinal not in each.ordinals for each in specs):
         return f"got a pod of the ordinal {ordinal}, which no version has"
     if not all(each.ordered for each in specs):
         return ""
     for lower in range(ordinal):
         is_needed = all(lower in each.ordinals for each in specs)
-        if is_needed and now - ready_until.get(lower, float("-inf")) > STALE_SECONDS:
+        if is_needed and not_ready.get(lower, float("inf")) > STALE_SECONDS:
             return f"got a pod of the ordinal {ordinal} while that of the ordinal {lower} was not ready"
     return ""

@@ -1,0 +1,37 @@
+"""Time without the absences of all API servers: how long a process had the chance to see a write."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from nominee.lab.history.revision import Revision
+
+ABSENT_SECONDS: Final = 12.0
+"""No write for so long shows that no API server runs: a kubelet renews the lease of its node each 10 s."""
+_ABSENCES_MAX: Final = 1_000
+
+
+class ServedTime:
+    """Takes all writes in order.
+
+    While no API server runs a process stays as stale as it was, for as long as that may take; the watches of
+    one process come back one after another. So limits for stale caches leave these times out.
+    """
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._absences: deque[tuple[float, float]] = deque(maxlen=_ABSENCES_MAX)
+
+    def observe(self, revision: Revision) -> None:
+        """Note a write. Keys that etcd removes when their lease is over need no API server."""
+        if revision.value is None:
+            return
+        if self._last is not None and revision.time - self._last > ABSENT_SECONDS:
+            self._absences.append((self._last, revision.time))
+        self._last = revision.time
+
+    def between(self, start: float, end: float) -> float:
+        """Return the seconds from one time to another one without the absences between."""
+        absent = (min(end, until) - max(start, since) for since, until in self._absences)
+        return end - start - sum(each for each in absent if each > 0.0)
