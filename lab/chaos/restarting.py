@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from nominee.lab.chaos.rest.due import due_seconds
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.nodes import AUTOSCALER
@@ -38,6 +39,8 @@ name, until bindTimeoutSeconds are over (kube-scheduler 1.36, checkBindings).
 STEADY_SECONDS: Final = 12.0
 """For so long nothing changes before the restart, where the cluster came to rest only now."""
 _LOOKS_MAX: Final = 10
+_DUE_MAX: Final = 3
+"""How often what is due is waited for: its consequences may have deadlines, too."""
 _FORGETFUL: Final = (SCHEDULER, AUTOSCALER)
 """The components of `Losses`."""
 _NAMED_MAX: Final = 5
@@ -61,6 +64,15 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
         began, held = await _held(cluster)
         state = await observe(cluster, expectations)
         if pause := _pause(state):
+            await cluster.clock.sleep(pause)
+            await _become_steady(cluster, expectations)
+            state = await observe(cluster, expectations)
+            began, held = await _held(cluster)
+        for _ in range(_DUE_MAX):
+            # A deadline that is over meanwhile is no change by the restart.
+            pause = due_seconds(state, RESTARTED_SECONDS + LATER_SECONDS)
+            if not pause:
+                break
             await cluster.clock.sleep(pause)
             await _become_steady(cluster, expectations)
             state = await observe(cluster, expectations)

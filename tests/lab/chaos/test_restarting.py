@@ -12,6 +12,7 @@ from nominee.lab.chaos.rest import restart
 from nominee.lab.chaos.rest.state import Expectations, Finding
 
 AFTER = "after all processes were restarted"
+DUE_SECONDS = 30.0
 
 
 class Cluster:
@@ -58,6 +59,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda name: name == "deferred")
     monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
     monkeypatch.setattr(restarting, "has_refused_drains", lambda name: name == "drains")
+    monkeypatch.setattr(restarting, "due_seconds", lambda name, _: DUE_SECONDS if name == "due" else 0.0)
     monkeypatch.setattr(restarting, "losses_of", lambda _: lost)
     given: Any = cluster
     return await restarting.changed_by_restart(given, Expectations())
@@ -99,6 +101,12 @@ async def test_a_drain_that_a_budget_refuses_ends_before_the_restart(monkeypatch
     cluster = Cluster(["drains", "a"])
     assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.DRAINED_SECONDS, restarting.STEADY_SECONDS]
+
+
+async def test_what_time_alone_changes_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(["due", "ended"])
+    assert await restarted(cluster, monkeypatch) == ""
+    assert cluster.slept == [DUE_SECONDS, restarting.STEADY_SECONDS]
 
 
 @pytest.mark.parametrize(

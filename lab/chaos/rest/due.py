@@ -1,0 +1,94 @@
+"""Changes that are due at rest: deadlines, and the ends of containers. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from nominee.lab.chaos.rest.state import State
+from nominee.lab.chaos.rest.workloads.owners import live_pods
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import condition_is, get_condition, has_ended, is_terminating
+from nominee.machinery.api.pb import apps, batch, core
+from nominee.machinery.runtime.clock import from_time
+from nominee.machinery.wire.values.scalars import parse_seconds
+
+_RUN_DURATION: Final = "nominee.dev/run-duration"
+_RULES: Final = "nominee.dev/rules"
+_DURATION_OF_RULE: Final = re.compile(r"\brun-duration=(\S+)")
+_PROGRESSING: Final = "Progressing"
+_AVAILABLE: Final = "NewReplicaSetAvailable"
+"""The reason of a Deployment that is complete: its deadline for progress does not count."""
+
+
+def due_seconds(state: State, seconds_max: float) -> float:
+    """Return in how many seconds the last change of the next `seconds_max` is due; 0.0 without one."""
+    times = (*_of_pods(state), *_of_jobs(state), *_of_deployments(state))
+    seconds = (time - state.now for time in times)
+    return max((each for each in seconds if 0.0 < each <= seconds_max), default=0.0)
+
+
+def _of_pods(state: State) -> Iterator[float]:
+    """Yield when a pod is gone after its grace period, fails by its deadline, or its containers exit."""
+    for pod in state.of(kinds.POD):
+        if is_terminating(pod):
+            yield from_time(pod.metadata.deletionTimestamp)
+        if has_ended(pod) or not pod.status.HasField("startTime"):
+            continue
+        if pod.spec.HasField("activeDeadlineSeconds"):
+            yield from_time(pod.status.startTime) + pod.spec.activeDeadlineSeconds
+        yield from _exits(pod)
+
+
+def _exits(pod: core.Pod) -> Iterator[float]:
+    """Yield when containers that run may exit, by any of the rules among the pod's annotations."""
+    annotations = pod.metadata.annotations
+    texts = _DURATION_OF_RULE.findall(annotations.get(_RULES, ""))
+    for text in (annotations.get(_RUN_DURATION, ""), *texts):
+        with suppress(ValueError):  # it does not count
+            seconds = parse_seconds(text)
+            for container in pod.status.containerStatuses:
+                if container.state.HasField("running"):
+                    yield from_time(container.state.running.startedAt) + seconds
+
+
+def _of_jobs(state: State) -> Iterator[float]:
+    """Yield when a Job fails by its deadline, or is deleted after its end."""
+    for job in state.of(kinds.JOB):
+        end = _end(job)
+        if end is None and job.spec.HasField("activeDeadlineSeconds") and job.status.HasField("startTime"):
+            yield from_time(job.status.startTime) + job.spec.activeDeadlineSeconds
+        if end is not None and job.spec.HasField("ttlSecondsAfterFinished"):
+            yield end + job.spec.ttlSecondsAfterFinished
+
+
+def _end(job: batch.Job) -> float | None:
+    """Return when a Job was finished, None while it is not."""
+    ends = (get_condition(job.status.conditions, name) for name in ("Complete", "Failed"))
+    return next(
+        (from_time(each.lastTransitionTime) for each in ends if each is not None and each.status == "True"),
+        None,
+    )
+
+
+def _of_deployments(state: State) -> Iterator[float]:
+    """Yield when a Deployment has made no progress for too long, or ready pods become available."""
+    for deployment in state.of(kinds.DEPLOYMENT):
+        if (updated := _last_progress(deployment)) is not None:
+            yield updated + deployment.spec.progressDeadlineSeconds
+    for each in state.of(kinds.REPLICA_SET):
+        for pod in live_pods(state, each) if each.spec.minReadySeconds else ():
+            ready = get_condition(pod.status.conditions, "Ready")
+            if ready is not None and condition_is(pod.status.conditions, "Ready"):
+                yield from_time(ready.lastTransitionTime) + each.spec.minReadySeconds
+
+
+def _last_progress(deployment: apps.Deployment) -> float | None:
+    """Return the last progress of a Deployment that may miss its deadline, None for another one."""
+    for each in deployment.status.conditions:
+        if each.type == _PROGRESSING and each.status == "True" and each.reason != _AVAILABLE:
+            has_deadline = deployment.spec.HasField("progressDeadlineSeconds") and not deployment.spec.paused
+            return from_time(each.lastUpdateTime) if has_deadline else None
+    return None

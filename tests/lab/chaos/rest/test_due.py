@@ -1,0 +1,97 @@
+"""What time alone changes in a cluster at rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nominee.lab.chaos.rest.due import due_seconds
+from nominee.machinery.runtime.clock import rfc3339
+from tests.lab.chaos.rest.clusters import NOW, Manifest, correct, manifest, owner, pod, state
+
+WITHIN_SECONDS = 100.0
+AGO_20 = rfc3339(NOW - 20)
+
+
+def started(name: str = "p", **spec: Any) -> Manifest:
+    """Return a pod that runs for 20 s."""
+    found = pod(name)
+    found["spec"].update(spec)
+    found["status"]["startTime"] = AGO_20
+    status = {"name": "c", "restartCount": 0, "ready": True, "state": {"running": {"startedAt": AGO_20}}}
+    found["status"]["containerStatuses"] = [status]
+    return found
+
+
+def annotated(**annotations: str) -> Manifest:
+    found = started()
+    found["metadata"]["annotations"] = {f"nominee.dev/{key}": text for key, text in annotations.items()}
+    return found
+
+
+def ended(found: Manifest) -> Manifest:
+    found["status"]["phase"] = "Succeeded"
+    return found
+
+
+def terminating(found: Manifest, seconds: int) -> Manifest:
+    found["metadata"]["deletionTimestamp"] = rfc3339(NOW + seconds)
+    return found
+
+
+def job(condition: str = "", **spec: Any) -> Manifest:
+    """Return a Job that was started 20 s ago, and perhaps ended at once."""
+    ends = [{"type": condition, "status": "True", "lastTransitionTime": AGO_20}] if condition else []
+    return manifest(
+        "Job", "work", api="batch/v1", spec=spec, status={"startTime": AGO_20, "conditions": ends}
+    )
+
+
+def deployment(reason: str, status: str = "True", **spec: Any) -> Manifest:
+    progress = {"type": "Progressing", "status": status, "reason": reason, "lastUpdateTime": AGO_20}
+    return manifest("Deployment", "web", api="apps/v1", spec=spec, status={"conditions": [progress]})
+
+
+@pytest.mark.parametrize(
+    ("found", "seconds"),
+    [
+        (started(), 0),
+        (started(activeDeadlineSeconds=60), 40),
+        (started(activeDeadlineSeconds=10), 0),  # it should have failed
+        (started(activeDeadlineSeconds=600), 0),  # it stays for now
+        (ended(started(activeDeadlineSeconds=60)), 0),
+        (annotated(**{"run-duration": "30s"}), 10),
+        (annotated(rules="attempt=0 run-duration=50s"), 30),
+        (terminating(started(), 9), 9),
+        (job(), 0),
+        (job(activeDeadlineSeconds=30), 10),
+        (job("Failed", activeDeadlineSeconds=30), 0),
+        (job(ttlSecondsAfterFinished=30), 0),
+        (job("Complete", ttlSecondsAfterFinished=30), 10),
+        (deployment("ReplicaSetUpdated", progressDeadlineSeconds=60), 40),
+        (deployment("ReplicaSetUpdated", progressDeadlineSeconds=60, paused=True), 0),
+        (deployment("NewReplicaSetAvailable", progressDeadlineSeconds=60), 0),
+        (deployment("ProgressDeadlineExceeded", "False", progressDeadlineSeconds=60), 0),
+    ],
+)
+def test_a_change_is_due(found: Manifest, seconds: float) -> None:
+    assert due_seconds(state({"found": found}), WITHIN_SECONDS) == seconds
+
+
+def test_ready_pods_become_available() -> None:
+    replica_set = manifest("ReplicaSet", "web", api="apps/v1", spec={"minReadySeconds": 70})
+    found = pod("web-0", **owner(replica_set))
+    for condition in found["status"]["conditions"]:
+        condition["lastTransitionTime"] = AGO_20
+    assert due_seconds(state({"set": replica_set, "pod": found}), WITHIN_SECONDS) == 50
+
+
+def test_the_last_one_counts() -> None:
+    objects = {"a": started("a", activeDeadlineSeconds=30), "b": started("b", activeDeadlineSeconds=60)}
+    assert due_seconds(state(objects), WITHIN_SECONDS) == 40
+    assert due_seconds(state(objects), 20.0) == 10
+
+
+def test_nothing_is_due_in_a_correct_cluster() -> None:
+    assert due_seconds(state(correct()), WITHIN_SECONDS) == 0
