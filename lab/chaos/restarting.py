@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 from nominee.lab.chaos.rest.due import due_seconds
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
-from nominee.lab.chaos.rest.nodes import AUTOSCALER
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, has_refused_drains
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
-from nominee.lab.chaos.rest.workloads.statuses import has_refused_drains
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
@@ -64,19 +63,11 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
         began, held = await _held(cluster)
         state = await observe(cluster, expectations)
         if pause := _pause(state):
-            await cluster.clock.sleep(pause)
-            await _become_steady(cluster, expectations)
-            state = await observe(cluster, expectations)
-            began, held = await _held(cluster)
+            state, began, held = await _later(cluster, expectations, pause)
         for _ in range(_DUE_MAX):
             # A deadline that is over meanwhile is no change by the restart.
-            pause = due_seconds(state, RESTARTED_SECONDS + LATER_SECONDS)
-            if not pause:
-                break
-            await cluster.clock.sleep(pause)
-            await _become_steady(cluster, expectations)
-            state = await observe(cluster, expectations)
-            began, held = await _held(cluster)
+            if pause := due_seconds(state, RESTARTED_SECONDS + LATER_SECONDS):
+                state, began, held = await _later(cluster, expectations, pause)
         before, lost = facts(state), losses_of(state)
         await cluster.crash_all()
         found: Sequence[str] = ()
@@ -118,6 +109,15 @@ def _pause(state: State) -> float:
         return DRAINED_SECONDS
     # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now.
     return RESTARTED_SECONDS if has_deferred_resizes(state) else 0.0
+
+
+async def _later(
+    cluster: ScenarioCluster, expectations: Expectations, seconds: float
+) -> tuple[State, int, Mapping[str, Holdings]]:
+    """Return the state after this time, when nothing changes any more, and the result of `_held`."""
+    await cluster.clock.sleep(seconds)
+    await _become_steady(cluster, expectations)
+    return await observe(cluster, expectations), *await _held(cluster)
 
 
 async def _held(cluster: ScenarioCluster) -> tuple[int, Mapping[str, Holdings]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, STRING, amount
 from nominee.machinery.api import kinds
@@ -43,7 +42,7 @@ def budgets(state: State) -> Iterator[Finding]:
 
 def _budget(state: State, budget: policy.PodDisruptionBudget) -> Iterator[str]:
     status, spec = budget.status, budget.spec
-    pods = _selected(state, budget)
+    pods = pods_of(state, budget)
     expected = _expected(state, budget, pods)
     if expected is None and _is_uncountable(budget):
         # The rest of the status stays as it was (kube-controller-manager 1.36, disruption.go, failSafe).
@@ -86,23 +85,8 @@ def _is_uncountable(budget: policy.PodDisruptionBudget) -> bool:
     return allowed is not None and allowed.reason == "SyncFailed"
 
 
-def has_refused_drains(state: State) -> bool:
-    """Return whether a budget refuses the eviction of a pod whose node the autoscaler deletes.
-
-    The autoscaler asks again until --max-pod-eviction-time is over. One that starts takes the taint off the
-    node (cluster-autoscaler 1.36, cleanUpIfRequired).
-    """
-    document = state.debug.get((AUTOSCALER, LOOP))
-    deleting = set() if document is None else set(document["deleting"])
-    return any(
-        pod.spec.nodeName in deleting and not (has_ended(pod) or is_terminating(pod))
-        for budget in (state.of(kinds.POD_DISRUPTION_BUDGET) if deleting else ())
-        if not budget.status.disruptionsAllowed
-        for pod in _selected(state, budget)
-    )
-
-
-def _selected(state: State, budget: policy.PodDisruptionBudget) -> list[core.Pod]:
+def pods_of(state: State, budget: policy.PodDisruptionBudget) -> list[core.Pod]:
+    """Return the pods of a budget."""
     if not budget.spec.HasField("selector"):
         return []
     selector = LabelSelector.from_message(budget.spec.selector)

@@ -8,10 +8,9 @@ from nominee.controllers.jobs.shell.expiry import FinishedJobs
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP, has_refused_drains
 from nominee.lab.chaos.rest.restart import Facts, changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
-from nominee.lab.chaos.rest.workloads.statuses import has_refused_drains
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
 from nominee.machinery.api.objects import ObjectKey
