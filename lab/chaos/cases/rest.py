@@ -8,7 +8,7 @@ from typing import Final
 
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import CONFIG_MAP, EVENT, LEASE
-from nominee.machinery.api.objects import condition_is, get_condition, metadata_of
+from nominee.machinery.api.objects import condition_is, get_condition, is_terminating, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
 
@@ -76,7 +76,9 @@ def unrest(
     found = []
     for pod in pods:
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        waits = name in unschedulable or (name in on_the_way and _needs_preparation(pod))
+        waits = not is_terminating(pod) and (
+            name in unschedulable or (name in on_the_way and _needs_preparation(pod))
+        )
         reason = "" if waits else _unrest(pod, ready, now, scheduled)
         if reason:
             found.append(f"pod {name} {reason}")

@@ -118,6 +118,10 @@ def test_a_pod_in_the_queue_of_unschedulable_pods_is_at_rest_without_its_conditi
     assert unrest([pod()], [], {"default/other"}, NOW)
 
 
+def test_a_pod_in_the_queue_that_that_is_deleted_waits_for_the_pod_garbage_collector() -> None:
+    assert unrest([pod(deleted=NOW - 5)], [], {"default/p"}, NOW)
+
+
 def test_a_pod_whose_volume_is_created_is_at_rest_while_it_is_bound() -> None:
     assert unrest([pod()], [], (), NOW, on_the_way={"default/p"})
     waiting = pod()
