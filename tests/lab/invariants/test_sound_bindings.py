@@ -124,6 +124,10 @@ def test_claims() -> None:
     assert problems_of(uses, labelled("a"), claim()) == [f"{start}'gpu' is not allocated"]
     others = claim(uid="uid-q")
     assert problems_of(uses, labelled("a"), others) == [f"{start}c is not reserved for it"]
+    reserved = claim(uid="uid-p")
+    assert problems_of(uses, labelled("a"), reserved, removed=reserved, seconds=[]) == []
+    assert problems_of(uses, labelled("a"), reserved, removed=reserved) == [f"{start}'gpu' is not allocated"]
+    assert problems_of(uses, labelled("a"), claim(), removed=claim(), seconds=[]) != []
     former = pod("p", uid="former")
     assert problems_of(uses, labelled("a"), others, former, removed=former, seconds=[], again=uses) == []
     assert problems_of(uses, labelled("a"), others, former, removed=former, again=uses) != []

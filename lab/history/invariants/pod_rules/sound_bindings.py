@@ -52,7 +52,7 @@ class SoundBindings(Checker):
         checks="bindings of schedulers",
         exceptions={
             "node-changed": f"the node changed within {SEEN_SECONDS:.0f} s, or the pod was nominated before",
-            "claim-removed": f"the volume claim, which was bound, was removed within {SEEN_SECONDS:.0f} s",
+            "claim-removed": f"a claim that was bound or reserved was removed within {SEEN_SECONDS:.0f} s",
             **FORMER_POD,
         },
     )
@@ -65,7 +65,7 @@ class SoundBindings(Checker):
         self._nodes_since: dict[str, float] = {}
         """When taints or labels of a node changed last."""
         self._claims_removed: dict[str, float] = {}
-        """When a volume claim that was bound was removed, by key."""
+        """When a claim that was in use was removed, by key."""
         self._gone: Counter[str] = Counter()
         """How many pods of a group were removed: perhaps since it was tried."""
         self._waited: set[str] = set()
@@ -85,8 +85,7 @@ class SoundBindings(Checker):
         before, pod = same_pod_before(revision), revision.after(POD)
         if before is not None and pod is not None and pod.spec.nodeName and before.status.nominatedNodeName:
             self._waited.add(pod.metadata.uid)
-        claim = revision.before(PERSISTENT_VOLUME_CLAIM)
-        if claim is not None and claim.spec.volumeName and revision.value is None:
+        if revision.value is None and _is_in_use(revision):
             self._claims_removed[revision.key] = revision.time
         old, new = revision.before(NODE), revision.after(NODE)
         if new is not None and (old is None or _placement(old) != _placement(new)):
@@ -160,15 +159,22 @@ class SoundBindings(Checker):
             else:
                 continue
             key = POD.key(pod.metadata.namespace, pod.metadata.name)
-            if self._former.was_deleted(key, now, self.served_time):
+            if self._was_removed(RESOURCE_CLAIM.key(pod.metadata.namespace, name), now):
+                self.allow("claim-removed")
+            elif self._former.was_deleted(key, now, self.served_time):
                 self.allow("former-pod")
             else:
                 yield lost
 
+    def _was_removed(self, key: str, now: float) -> bool:
+        """Return whether a claim that was in use was removed, and the scheduler may not have seen it."""
+        removed = self._claims_removed.get(key)
+        return removed is not None and self.served_time.between(removed, now) < SEEN_SECONDS
+
     def _volumes(self, pod: core.Pod, node: core.Node, answer: Answer) -> Iterator[str]:
         for name in claims_of(pod):
-            removed = self._claims_removed.get(PERSISTENT_VOLUME_CLAIM.key(answer.namespace, name))
-            if removed is not None and self.served_time.between(removed, answer.begin_time) < SEEN_SECONDS:
+            key = PERSISTENT_VOLUME_CLAIM.key(answer.namespace, name)
+            if self._was_removed(key, answer.begin_time):
                 self.allow("claim-removed")
                 continue
             claim = self._get(PERSISTENT_VOLUME_CLAIM, answer.namespace, name)
@@ -177,6 +183,13 @@ class SoundBindings(Checker):
                 yield f"its volume claim {name} is not bound on both sides"
             elif not _reaches(volume.spec.nodeAffinity.required, node):
                 yield f"its volume {claim.spec.volumeName} is not where the node is"
+
+
+def _is_in_use(revision: Revision) -> bool:
+    """Return whether a claim was bound to a volume, or reserved for a pod."""
+    volume_claim, claim = revision.before(PERSISTENT_VOLUME_CLAIM), revision.before(RESOURCE_CLAIM)
+    is_bound = volume_claim is not None and bool(volume_claim.spec.volumeName)
+    return is_bound or (claim is not None and bool(claim.status.reservedFor))
 
 
 def _placement(node: core.Node) -> tuple[object, ...]:
