@@ -53,16 +53,21 @@ def cron_jobs(state: State) -> Iterator[Finding]:
     """Find CronJobs whose status does not list their unfinished Jobs, or that keep too many finished ones.
 
     A Job that is missing in the list, since the status write failed, is found when the next sync creates it
-    again; a suspended CronJob creates none (kube-controller-manager 1.36, cronjob_controllerv2.go).
+    again; a suspended CronJob creates none. One whose place another Job of its name has taken stays in the
+    list as long as there is such a Job: its name alone is looked up (kube-controller-manager 1.36,
+    cronjob_controllerv2.go).
     """
     if CONTROLLERS not in state.running:
         return
+    uids = {(job.metadata.namespace, job.metadata.name): job.metadata.uid for job in state.of(kinds.JOB)}
     for each in state.of(kinds.CRON_JOB):
         if is_terminating(each):
             continue
         own = [job for job in state.of(kinds.JOB) if is_controlled_by(job, each) and not is_terminating(job)]
-        active = {job.metadata.name for job in own if not _is_finished(job)}
-        listed = {reference.name for reference in each.status.active}
+        references = each.status.active
+        replaced = {one.name for one in references if uids.get((one.namespace, one.name), one.uid) != one.uid}
+        active = {job.metadata.name for job in own if not _is_finished(job)} - replaced
+        listed = {one.name for one in references} - replaced
         if active != listed and not (each.spec.suspend and listed < active):
             yield Finding(name_of(each), f"lists {in_order(listed)} as active, which {in_order(active)} are")
         for condition, limit in (

@@ -92,10 +92,16 @@ def test_a_quota_may_refuse_a_pod() -> None:
 
 
 def _cron_job(*listed: str, limit: int = 1, suspend: bool = False, **finished: str) -> list[str]:
-    """Return the findings on a CronJob with a Job that runs, `now`, and those that are `finished`."""
+    """Return the findings on a CronJob with a Job that runs, `now`, and those that are `finished`.
+
+    A Job is listed by its name, `name!` for a former one of the name.
+    """
     spec = {"schedule": "* * * * *", "successfulJobsHistoryLimit": limit, "failedJobsHistoryLimit": limit}
     spec["suspend"] = suspend
-    status = {"active": [{"name": name} for name in listed]}
+    references = [
+        (name.removesuffix("!"), "former" if name.endswith("!") else f"Job-{name}") for name in listed
+    ]
+    status = {"active": [{"name": name, "namespace": "default", "uid": uid} for name, uid in references]}
     manifests = {"cron": manifest("CronJob", "cron", api="batch/v1", spec=spec, status=status)}
     owner = {
         "apiVersion": "batch/v1",
@@ -122,6 +128,13 @@ def test_a_cron_job_lists_its_unfinished_jobs() -> None:
         assert _cron_job("a", "now", suspend=suspend, a="Complete") == [
             "cronjob default/cron lists a, now as active, which now are"
         ]
+
+
+def test_a_cron_job_lists_a_former_job_while_there_is_another_one_of_its_name() -> None:
+    assert _cron_job("a!", "now", a="Complete") == []
+    assert _cron_job("now!", a="Complete") == []
+    assert _cron_job("gone!", "now") == ["cronjob default/cron lists gone, now as active, which now are"]
+    assert _cron_job("a!", a="Complete") == ["cronjob default/cron lists none as active, which now are"]
 
 
 def test_a_cron_job_keeps_to_its_limits() -> None:
