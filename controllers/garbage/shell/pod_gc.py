@@ -15,6 +15,7 @@ from nominee.controllers.garbage.pod_gc import (
 from nominee.controllers.shell.controller import Context, Runner
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, ignoring, is_conflict, is_not_found
+from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.watches.live_objects import get_if_exists
 from nominee.machinery.runtime import failpoints
@@ -47,10 +48,7 @@ class PodGarbageCollector(Runner):
 
     async def run(self) -> None:
         while True:
-            try:
-                await self._collect()
-            except (StatusError, FailpointError) as error:
-                self.log.warning("pod garbage", error=str(error))
+            await self._collect()
             await self.clock.sleep(self._period_seconds)
 
     async def _collect(self) -> None:
@@ -65,13 +63,21 @@ class PodGarbageCollector(Runner):
         await self._end(unscheduled_terminating(pods))
 
     async def _exists(self, node: str) -> bool:
-        """Ask the API server whether a node exists: the informer may be behind."""
-        return await get_if_exists(self.client, kinds.NODE, node) is not None
+        """Ask the API server whether a node exists: the informer may be behind. Without an answer it may."""
+        try:
+            return await get_if_exists(self.client, kinds.NODE, node) is not None
+        except StatusError as error:
+            self.log.warning("pod garbage", node=node, error=str(error))
+            return True
 
     async def _end(self, pods: Iterable[core.Pod], *, node_gone: bool = False) -> None:
+        """End pods; one that cannot be ended leaves the others alone, and has its turn in the next period."""
         for pod in pods:
-            with ignoring(is_not_found, is_conflict):
-                await self._end_one(pod, node_gone=node_gone)
+            try:
+                with ignoring(is_not_found, is_conflict):
+                    await self._end_one(pod, node_gone=node_gone)
+            except (StatusError, FailpointError) as error:
+                self.log.warning("pod garbage", pod=str(key_of(pod)), error=str(error))
 
     async def _end_one(self, pod: core.Pod, *, node_gone: bool) -> None:
         namespace, name, uid = pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
