@@ -51,7 +51,7 @@ def test_a_node_that_is_needed_and_one_that_is_new() -> None:
         History().put(ready(), *seconds(10), TAINTED),
         History().state(ready()).put(TAINTED),
         History().put(ready(), SMALL, *seconds(20), TAINTED),
-        History().put(ready(), *seconds(20), LARGE, *seconds(4)).delete(LARGE).put(TAINTED),
+        History().put(ready(), *seconds(20), LARGE, *seconds(6)).delete(LARGE).put(TAINTED),
         History().put(ready(), LARGE, *seconds(9)).delete(LARGE).put(*seconds(10), TAINTED),
     ],
     ids=["new", "older than the history", "half", "shorter than a look", "long ago"],

@@ -16,8 +16,11 @@ from nominee.machinery.api.objects import condition_is, is_terminating
 from nominee.machinery.resources.pod_resources import Resources, node_allocatable, pod_requests
 
 _TAINT: Final = "ToBeDeletedByClusterAutoscaler"
-_SEEN_SECONDS: Final = 5.0
-"""How long a node may be in use, beside a loop, and the autoscaler does not see it."""
+_SEEN_SECONDS: Final = 7.0
+"""How long a node may be in use, beside a loop, and the autoscaler does not see it.
+
+One that is cut off from the API server for 5 s watches pods again up to 1.5 s later.
+"""
 
 
 @dataclass(slots=True)
