@@ -102,12 +102,6 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "failed and its room for free, as kube-scheduler does at once",
         link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
     ),
-    *_known(
-        "apiserver*:*=remove* apiserver*:*=recreate* scheduler*:*=remove* scheduler*:*=recreate*",
-        "is allocated, and reserved for no pod",
-        reason="Unreserve takes the reservation of a pod that is gone back, and leaves the allocation",
-        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/resourceclaim/controller.go",
-    ),
 )
 """The accepted findings of all scenarios."""
 

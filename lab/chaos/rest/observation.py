@@ -23,6 +23,8 @@ from nominee.lab.chaos.rest.scheduling import (
 )
 from nominee.lab.chaos.rest.shapes import other_shapes
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
+from nominee.lab.chaos.rest.unreserved_claims import unreserved_claims
+from nominee.lab.chaos.rest.workloads.reservations import is_unreserved
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
 from nominee.localcluster.cluster import ClusterError, ProcessState
@@ -30,7 +32,7 @@ from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.objects import key_of, metadata_of
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.pb import core, devices
 from nominee.machinery.wire.values.scalars import Json
 
 POLL_SECONDS = 0.5
@@ -109,6 +111,7 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
     is_waiting = any(
         path.startswith(EXPLANATION) and fits_somewhere(document) for (_, path), document in debug.items()
     )
+    claims = [each for each in objects[kinds.RESOURCE_CLAIM] if isinstance(each, devices.ResourceClaim)]
     return State(
         objects=objects,
         now=cluster.clock.now(),
@@ -117,6 +120,9 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         revisions=revisions,
         expectations=expectations,
         left_nodes=tuple(left_nodes(await cluster.history())) if is_waiting else (),
+        unreserved_claims=unreserved_claims(await cluster.history())
+        if any(map(is_unreserved, claims))
+        else frozenset(),
     )
 
 

@@ -96,7 +96,8 @@ class State:
     have a ready process. `debug` are the documents of processes, by the name of a process, or of the
     component that it leads, and the path. `revisions` are the resourceVersions of the objects that processes
     copy, by `namespace/name`, from before the documents. `now` is in seconds since the epoch. `left_nodes`
-    are read only where a pod waits that fits.
+    are read only where a pod waits that fits, and `unreserved_claims`, by uid, where a claim is allocated and
+    not reserved.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
@@ -106,6 +107,7 @@ class State:
     revisions: Mapping[Scope, Mapping[str, str]] = field(default_factory=dict)
     expectations: Expectations = field(default_factory=Expectations)
     left_nodes: Sequence[LeftNode] = ()
+    unreserved_claims: frozenset[str] = frozenset()
 
     def of(self, kind: Kind[M]) -> Sequence[M]:
         """Return the objects of a kind."""

@@ -25,13 +25,18 @@ def resource_claims(state: State) -> Iterator[Finding]:
         return
     pods = {pod.metadata.uid: pod for pod in state.of(kinds.POD)}
     for claim in state.of(kinds.RESOURCE_CLAIM):
-        if claim.status.HasField("allocation") and not claim.status.reservedFor:
+        if is_unreserved(claim) and claim.metadata.uid not in state.unreserved_claims:
             yield Finding(name_of(claim), "is allocated, and reserved for no pod")
         for consumer in claim.status.reservedFor:
             pod = pods.get(consumer.uid)
             if consumer.resource == "pods" and (pod is None or has_ended(pod)):
                 why = "does not exist" if pod is None else "has ended"
                 yield Finding(name_of(claim), f"is reserved for pod {consumer.name}, which {why}")
+
+
+def is_unreserved(claim: devices.ResourceClaim) -> bool:
+    """Return whether a claim is allocated, and reserved for none."""
+    return claim.status.HasField("allocation") and not claim.status.reservedFor
 
 
 def devices_of_claims(state: State) -> Iterator[Finding]:
