@@ -14,6 +14,7 @@ from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
+from nominee.lab.chaos.rest.workloads.refusals import has_refused_pods
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
@@ -107,8 +108,9 @@ def _pause(state: State) -> float:
         return FLUSHED_SECONDS
     if has_refused_drains(state):
         return DRAINED_SECONDS
-    # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now.
-    return RESTARTED_SECONDS if has_deferred_resizes(state) else 0.0
+    # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now. The back-off
+    # of a controller is 30 s at most.
+    return RESTARTED_SECONDS if has_deferred_resizes(state) or has_refused_pods(state) else 0.0
 
 
 async def _later(

@@ -9,7 +9,7 @@ from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
-from nominee.machinery.api.pb import batch
+from nominee.machinery.api.pb import batch, core
 
 _TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _BACK_OFF_SECONDS_MAX: Final = 690.0
@@ -25,14 +25,9 @@ def jobs(state: State) -> Iterator[Finding]:
         return
     quotas = {each.metadata.namespace for each in state.of(kinds.RESOURCE_QUOTA)}
     for job in state.of(kinds.JOB):
-        if is_terminating(job) or job.spec.managedBy not in ("", "kubernetes.io/job-controller"):
+        if not _is_reconciled(job):
             continue
-        live = live_pods(state, job)
-        ending = sum(
-            is_controlled_by(pod, job) and is_terminating(pod) and not has_ended(pod)
-            for pod in state.pods_by_namespace.get(job.metadata.namespace, ())
-        )
-        wanted = _wanted(job, len(live), ending)
+        live, wanted = _live_and_wanted(state, job)
         is_refused = len(live) < wanted and job.metadata.namespace in quotas
         if len(live) != wanted and not is_refused:
             seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if job.status.failed else {}
@@ -47,6 +42,27 @@ def jobs(state: State) -> Iterator[Finding]:
                 waits = job.spec.HasField("backoffLimitPerIndex") and job.status.failed
                 seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if waits else {}
                 yield Finding(name_of(pod), "has ended, and its Job has not counted it", **seconds)
+
+
+def lacks_pods(state: State, job: batch.Job) -> bool:
+    """Return whether a Job has fewer live pods than it should."""
+    live, wanted = _live_and_wanted(state, job)
+    return _is_reconciled(job) and len(live) < wanted
+
+
+def _is_reconciled(job: batch.Job) -> bool:
+    """Return whether the Job controller looks after a Job."""
+    return not is_terminating(job) and job.spec.managedBy in ("", "kubernetes.io/job-controller")
+
+
+def _live_and_wanted(state: State, job: batch.Job) -> tuple[list[core.Pod], int]:
+    """Return the live pods of a Job, and how many it should have."""
+    live = live_pods(state, job)
+    ending = sum(
+        is_controlled_by(pod, job) and is_terminating(pod) and not has_ended(pod)
+        for pod in state.pods_by_namespace.get(job.metadata.namespace, ())
+    )
+    return live, _wanted(job, len(live), ending)
 
 
 def cron_jobs(state: State) -> Iterator[Finding]:
