@@ -12,7 +12,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import copy_of, metadata_of, set_condition
+from nominee.machinery.api.objects import copy_of, get_condition, metadata_of, set_condition
 from nominee.machinery.api.pb import core, meta
 
 CONTENT_FINALIZER: Final = "kubernetes"
@@ -119,6 +119,11 @@ def with_conditions(
         new.status.phase = "Terminating"
         return new
     return new if any(changes) else None
+
+
+def is_begun(namespace: core.Namespace) -> bool:
+    """Report whether the content of a terminating namespace has been looked at."""
+    return get_condition(namespace.status.conditions, _REMOVED[0]) is not None
 
 
 def without_content_finalizer(namespace: core.Namespace) -> core.Namespace | None:

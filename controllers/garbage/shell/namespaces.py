@@ -8,14 +8,15 @@ from google.protobuf.message import Message
 
 from nominee.controllers.garbage.namespace_status import (
     RemainingContent,
+    is_begun,
     with_conditions,
     without_content_finalizer,
 )
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_conflict, is_not_found
-from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import ObjectKey, is_terminating, metadata_of
+from nominee.machinery.api.kinds import Kind, Object
+from nominee.machinery.api.objects import ObjectKey, is_terminating, key_of, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
@@ -24,6 +25,9 @@ FINALIZE_BEFORE = failpoints.declare(
     "controllers.namespace.finalize.before", "a terminating namespace is empty; its finalizer is not removed"
 )
 
+GRACE_SECONDS: Final = 5.0
+"""A namespace is left alone for so long after each change, as upstream does (namespace_controller.go): an API
+server may not know yet that it terminates, or may still write an object that it let in before."""
 _PAGE_SIZE = 500
 CONTENT: Final[tuple[Kind[Message], ...]] = tuple(
     kind for kind in kinds.KINDS if kind.namespaced and kind not in (kinds.POD, *kinds.STORED_AS)
@@ -42,10 +46,14 @@ class NamespaceController(Controller):
         self.namespaces = self.watch(kinds.NAMESPACE)
         context.informers.of(kinds.POD).add_handler(on_delete=lambda pod, _stale: self._pod_gone(pod))
 
+    def _enqueue(self, obj: Object | Message) -> None:
+        if metadata_of(obj).HasField("deletionTimestamp"):
+            self.queue.add_after(key_of(obj), GRACE_SECONDS)
+
     def _pod_gone(self, pod: core.Pod) -> None:
         namespace = self.namespaces.get(pod.metadata.namespace)
-        if namespace is not None and is_terminating(namespace):
-            self._enqueue(namespace)
+        if namespace is not None and is_terminating(namespace) and is_begun(namespace):
+            self.queue.add(key_of(namespace))
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         cached = self.namespaces.get(key.name)
