@@ -94,6 +94,9 @@ class WatchCache:
         for kind, other in kinds.STORED_AS.items():
             self._kinds[kind] = self._kinds[other]
         self._revision = 0
+        # Whether etcd has dropped changes after the revision. That one stays until everything is listed
+        # again: it is the revision of a list of the state in the cache.
+        self._lacks_changes = False
         self._loaded = anyio.Event()
         self._order = itertools.count()
         self._waiters: list[tuple[int, int, Future[None]]] = []
@@ -235,7 +238,8 @@ class WatchCache:
         retries = Retries(_RETRY)
         while True:
             try:
-                if not self._revision or await self._storage.current_revision() < self._revision:
+                is_followed = self._revision and not self._lacks_changes
+                if not is_followed or await self._storage.current_revision() < self._revision:
                     # A later revision here: etcd was restored from a backup, or lost acknowledged writes.
                     await self._load()
                 async with aclosing(watch(self._channel, self._revision + 1)) as batches:
@@ -248,7 +252,7 @@ class WatchCache:
                     "etcd has compacted revisions that the cache had not read; listing again",
                     error=str(error),
                 )
-                self._revision = 0
+                self._lacks_changes = True
             except StorageError as error:
                 # Log once, not at every attempt.
                 if self.connected or not retries.failures:
@@ -275,6 +279,7 @@ class WatchCache:
         for cache, objects in loaded.items():
             cache.replace(objects, revision)
         self._revision = revision
+        self._lacks_changes = False
         self._wake()
         self._loaded.set()
         _log.info("cache loaded", revision=revision, objects=sum(map(len, loaded.values())))

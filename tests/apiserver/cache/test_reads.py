@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import anyio
 import pytest
 
 from nominee.apiserver.cache.reads import Reads
@@ -14,7 +15,7 @@ from nominee.apiserver.objects.requests import ListOptions, WatchOptions
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.runtime.faults.call_faults import FAULTS
-from tests.apiserver.cache.test_watch_cache import pod, running, take
+from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, pod, running, take
 from tests.support.etcd import ThrowawayEtcd
 
 
@@ -39,6 +40,31 @@ async def test_pages_stay_at_the_first_pages_revision_while_objects_change(etcd:
             ),
         )
         assert [o.name for o in found.items] == ["a", "d"]
+
+
+async def test_a_list_keeps_its_revision_while_the_cache_lists_again(
+    etcd: ThrowawayEtcd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch from the revision 0 would not show which of the listed objects have gone meanwhile."""
+    async with running(etcd) as bench:
+        reads = Reads(bench.storage, bench.cache, fields_of)
+        await bench.create(pod("a"))
+        revision = await bench.caught_up()
+        began = anyio.Event()
+
+        async def load() -> None:
+            began.set()
+            await anyio.sleep_forever()
+
+        monkeypatch.setattr(bench.cache, "_load", load)
+        FAULTS.put("relist", "etcd", "Watch")
+        try:
+            with anyio.fail_after(LIMIT_SECONDS):
+                await began.wait()
+        finally:
+            FAULTS.clear()
+        found = await reads.list(kinds.POD, "", ListOptions(resource_version="0"))
+        assert ([o.name for o in found.items], found.resource_version) == (["a"], str(revision))
 
 
 async def test_a_compacted_token_is_expired_and_offers_to_go_on(etcd: ThrowawayEtcd) -> None:
