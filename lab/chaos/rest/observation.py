@@ -9,9 +9,10 @@ from dataclasses import replace
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
-from nominee.lab.chaos.rest.left_nodes import left_nodes
 from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, EVENTS, GIVEN_UP, GROUPS, LOOP, too_small
+from nominee.lab.chaos.rest.past.left_nodes import left_nodes
+from nominee.lab.chaos.rest.past.unreserved_claims import unreserved_claims
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import (
     EXPLANATION,
@@ -23,7 +24,6 @@ from nominee.lab.chaos.rest.scheduling import (
 )
 from nominee.lab.chaos.rest.shapes import other_shapes
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
-from nominee.lab.chaos.rest.unreserved_claims import unreserved_claims
 from nominee.lab.chaos.rest.workloads.reservations import is_unreserved
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading

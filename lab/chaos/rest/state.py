@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
-from nominee.lab.chaos.rest.left_nodes import LeftNode
+from nominee.lab.chaos.rest.past.left_nodes import LeftNode
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.api.objects import metadata_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nominee.lab.chaos.rest.left_nodes import left_nodes
+from nominee.lab.chaos.rest.past.left_nodes import left_nodes
 from tests.lab.invariants.histories import History, pod
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nominee.lab.chaos.rest.left_nodes import LeftNode
+from nominee.lab.chaos.rest.past.left_nodes import LeftNode
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, is_pending, waits_for_flush
 from nominee.machinery.api.pb import core

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nominee.lab.chaos.rest.unreserved_claims import unreserved_claims
+from nominee.lab.chaos.rest.past.unreserved_claims import unreserved_claims
 from nominee.lab.chaos.rest.workloads.reservations import resource_claims
 from nominee.machinery.api.pb import devices
 from tests.lab.chaos.rest.clusters import correct, put, state

@@ -1,0 +1,1 @@
+"""Facts of a history that excuse a state of rest. No I/O."""
