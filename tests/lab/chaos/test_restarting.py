@@ -59,6 +59,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda name: name == "deferred")
     monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
     monkeypatch.setattr(restarting, "has_refused_drains", lambda name: name == "drains")
+    monkeypatch.setattr(restarting, "has_refused_pods", lambda name: name == "refused")
     monkeypatch.setattr(restarting, "due_seconds", lambda name, _: DUE_SECONDS if name == "due" else 0.0)
     monkeypatch.setattr(restarting, "losses_of", lambda _: lost)
     given: Any = cluster
@@ -83,8 +84,11 @@ async def test_processes_are_restarted_when_nothing_changes(
     assert cluster.slept == [restarting.STEADY_SECONDS] * slept
 
 
-async def test_a_deferred_resize_is_tried_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(["deferred", "done"])
+@pytest.mark.parametrize("state", ["deferred", "refused"])
+async def test_what_is_tried_each_half_minute_is_tried_before_the_restart(
+    state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster([state, "done"])
     assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.RESTARTED_SECONDS, restarting.STEADY_SECONDS]
 
