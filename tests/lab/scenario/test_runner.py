@@ -163,6 +163,19 @@ def test_a_drain_evicts_the_pods() -> None:
     assert result.outcome is Outcome.PASSED, result.reason
 
 
+def test_a_drain_keeps_its_time_where_an_eviction_is_refused_with_retry_after() -> None:
+    labelled = _POD.replace("name: a,", "name: a, labels: {app: a},", 1)
+    budget = (
+        "apply: [{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a}, "
+        "spec: {minAvailable: 0, selector: {matchLabels: {app: a}}}}]"
+    )
+    steps = [labelled, f"wait: {_RUNS}", "kill: controllers", budget, "drain: {node: node-0, seconds: 3}"]
+    result = _play(steps)
+    assert result.outcome is Outcome.FAILED
+    assert "not drained within 3 s: a" in result.reason
+    assert 3 <= result.steps[-1].seconds < 4
+
+
 def test_first_actions_and_overrides() -> None:
     (scenario,) = read_text(f"{_HEAD}  steps: [{_POD}, expect: {{eventually: {_RUNS}}}]\n", "small.yaml")
     result = simulate(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
+import anyio
+
 from nominee.lab.scenario.acting.base import WAIT_SECONDS, Action, Performed
 from nominee.lab.scenario.acting.errors import StepFailedError
 from nominee.lab.scenario.fields.declared import Seconds, Text
@@ -52,8 +54,10 @@ class Drain(Action):
                 if pod.metadata.uid in evicted:
                     continue
                 try:
-                    await stage.client.evict(pod.metadata.namespace, pod.metadata.name)
-                    evicted.add(pod.metadata.uid)
+                    # The client repeats what is refused with Retry-After, as for an unprocessed budget.
+                    with anyio.move_on_after(deadline - clock.monotonic()):
+                        await stage.client.evict(pod.metadata.namespace, pod.metadata.name)
+                        evicted.add(pod.metadata.uid)
                 except StatusError as error:
                     if is_not_found(error):
                         evicted.add(pod.metadata.uid)
