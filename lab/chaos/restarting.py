@@ -67,8 +67,10 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             state, began, held = await _later(cluster, expectations, pause)
         for _ in range(_DUE_MAX):
             # A deadline that is over meanwhile is no change by the restart.
-            if pause := due_seconds(state, RESTARTED_SECONDS + LATER_SECONDS):
-                state, began, held = await _later(cluster, expectations, pause)
+            pause = due_seconds(state, RESTARTED_SECONDS + LATER_SECONDS)
+            if not pause:
+                break
+            state, began, held = await _later(cluster, expectations, pause)
         before, lost = facts(state), losses_of(state)
         await cluster.crash_all()
         found: Sequence[str] = ()
@@ -91,14 +93,12 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
 
 async def _kept(cluster: ScenarioCluster) -> Collection[Finding]:
     """Return the entries of objects that are gone, and that stay."""
-    _, held = await _held(cluster)
-    kept = set(of_gone(held))
+    kept = set(of_gone(cluster.holdings()))
     for seconds in FORGOTTEN_SECONDS:
         if not kept:
             break
         await cluster.clock.sleep(seconds)
-        _, held = await _held(cluster)
-        kept &= set(of_gone(held))
+        kept &= set(of_gone(cluster.holdings()))
     return kept
 
 

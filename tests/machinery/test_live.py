@@ -169,7 +169,7 @@ async def test_a_paused_api_server_is_only_waited_for(cluster: Cluster) -> None:
             assert "late" not in history.revisions
             cluster.resume("apiserver")
         await eventually(lambda: "late" in history.revisions)
-        assert informer.lists == 1
+        assert informer.gaps == 1
         group.cancel_scope.cancel()
 
 

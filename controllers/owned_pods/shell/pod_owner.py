@@ -107,14 +107,10 @@ class PodOwner(Controller, Generic[O]):
             self.expectations.note_deletion(key, pod.metadata.uid)
 
     def _pods_shown(self) -> None:
-        """Queue the owners that wait for a pod after a list, and after the end of a pod that was not shown.
-
-        Neither has an event of a pod that came and went.
-        """
-        gaps = self.pods.lists + self.pods.unseen_deletions
-        if gaps == self._gaps:
+        """Queue the owners that wait for a pod after a gap, which has no event of one that came and went."""
+        if self.pods.gaps == self._gaps:
             return
-        self._gaps = gaps
+        self._gaps = self.pods.gaps
         for key in self.expectations.outstanding():
             self.pod_changed(key)
 

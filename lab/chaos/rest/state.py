@@ -127,6 +127,11 @@ class State:
         return grouped
 
     @cached_property
+    def namespaces_with_quotas(self) -> frozenset[str]:
+        """Return the namespaces in which a quota may refuse objects."""
+        return frozenset(quota.metadata.namespace for quota in self.of(kinds.RESOURCE_QUOTA))
+
+    @cached_property
     def node_names(self) -> frozenset[str]:
         """Return the names of all nodes."""
         return frozenset(node.metadata.name for node in self.of(kinds.NODE))

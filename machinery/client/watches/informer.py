@@ -92,7 +92,7 @@ class Informer(Generic[M]):
         )
         self._objects: dict[ObjectKey, M] = {}
         self.changes = 0  # how often an object came, changed or went: a reader's derived data is of one count
-        self.unseen_deletions = 0  # of objects that this copy never had: a fault may merge events of a watch
+        self._unseen_deletions = 0  # of objects that this copy never had: a fault may merge events of a watch
         self._indexes: dict[str, _Index[M]] = {}
         self._handlers: list[_Handler[M]] = []
         self._batch_handlers: list[Callable[[], None]] = []
@@ -164,9 +164,12 @@ class Informer(Generic[M]):
         return self._reflector.resource_version
 
     @property
-    def lists(self) -> int:
-        """How often everything was listed."""
-        return self._reflector.lists
+    def gaps(self) -> int:
+        """How often an object may have come and gone without an event of it.
+
+        A list shows what exists, and a watch whose events are merged the end of an object alone.
+        """
+        return self._reflector.lists + self._unseen_deletions
 
     def get(self, name: str, namespace: str = "") -> M | None:
         return self._objects.get(ObjectKey(namespace, name))
@@ -242,7 +245,7 @@ class Informer(Generic[M]):
         key = key_of(last)
         old = self._objects.get(key)
         is_shown = old is not None and metadata_of(old).uid == metadata_of(last).uid
-        self.unseen_deletions += not is_shown
+        self._unseen_deletions += not is_shown
         if old is not None:
             self._drop(key, last if is_shown else old, stale=not is_shown)
 

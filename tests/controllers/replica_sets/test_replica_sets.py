@@ -72,6 +72,26 @@ async def test_a_pod_that_a_long_batch_shows_before_the_answer_to_its_creation_i
         assert answered_at[0] < int(controller.pods.resource_version)
 
 
+async def _is_replaced(api: FakeApi, shown: anyio.Event, *, seconds: float = 0.0) -> None:
+    """Remove the pod of a set whose watch shows nothing, and expect another one once it is `shown`.
+
+    `seconds` is how long the watch waits before it is opened again.
+    """
+    clock = FakeClock()
+    context = context_of(api, clock)
+    controller = ReplicaSetController(context)
+    async with synced(context, controller.run):
+        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
+        (first,) = api.all_of(kinds.POD)
+        api.remove(kinds.POD, first.metadata.name)
+        await clock.settle()
+        assert controller.outstanding()
+        shown.set()
+        if seconds:
+            await clock.advance(seconds)
+        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
+
+
 async def test_a_pod_that_came_and_went_between_two_lists_is_replaced() -> None:
     class Api(FakeApi):
         """The watch of pods shows nothing, and ends when it is broken."""
@@ -89,19 +109,8 @@ async def test_a_pod_that_came_and_went_between_two_lists_is_replaced() -> None:
                 async for batch in batches:
                     yield batch
 
-    web, clock, broken = replica_set(replicas=1, uid="s"), FakeClock(), anyio.Event()
-    api = Api.of(web)
-    context = context_of(api, clock)
-    controller = ReplicaSetController(context)
-    async with synced(context, controller.run):
-        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
-        (first,) = api.all_of(kinds.POD)
-        api.remove(kinds.POD, first.metadata.name)
-        await clock.settle()
-        assert controller.outstanding()
-        broken.set()
-        await clock.advance(1.0)
-        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
+    broken = anyio.Event()
+    await _is_replaced(Api.of(replica_set(replicas=1, uid="s")), broken, seconds=1.0)
 
 
 async def test_a_pod_of_which_merged_events_show_the_end_alone_is_replaced() -> None:
@@ -121,18 +130,8 @@ async def test_a_pod_of_which_merged_events_show_the_end_alone_is_replaced() -> 
                     else:
                         yield batch
 
-    web, clock, released = replica_set(replicas=1, uid="s"), FakeClock(), anyio.Event()
-    api = Api.of(web)
-    context = context_of(api, clock)
-    controller = ReplicaSetController(context)
-    async with synced(context, controller.run):
-        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
-        (first,) = api.all_of(kinds.POD)
-        api.remove(kinds.POD, first.metadata.name)
-        await clock.settle()
-        assert controller.outstanding()
-        released.set()
-        await api.until(lambda: len(api.all_of(kinds.POD)) == 1)
+    released = anyio.Event()
+    await _is_replaced(Api.of(replica_set(replicas=1, uid="s")), released)
 
 
 async def test_a_pod_that_is_gone_when_its_creation_is_answered_is_replaced() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import anyio
 
 from nominee.controllers.volumes.binding import RESYNC_SECONDS
@@ -11,37 +13,43 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.scheduling.volume_matching import BOUND_BY_CONTROLLER
 from tests.controllers.builders import claim, volume
-from tests.controllers.contexts import context_of
+from tests.controllers.contexts import context_of, synced
 from tests.support.eventually import eventually
 from tests.support.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
+
+MINE = {"namespace": "default", "name": "data", "uid": "u1"}
+
+
+async def _becomes(
+    api: FakeApi, name: str, phase: str, change: Callable[[], object]
+) -> core.PersistentVolume | None:
+    """Return a volume that is bound until a change, and then gets this phase."""
+    context = context_of(api, FakeClock())
+    controller = VolumeController(context)
+
+    def stored() -> core.PersistentVolume | None:
+        return api.find(kinds.PERSISTENT_VOLUME, name)
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(context, controller.run):
+            await anyio.wait_all_tasks_blocked()
+            assert (found := stored()) is not None
+            assert found.status.phase == "Bound"
+            change()
+            await eventually(stored, lambda found: found is not None and found.status.phase == phase)
+    return stored()
 
 
 async def test_a_volume_is_released_whose_claim_goes_before_it_names_the_volume() -> None:
     """A provisioned volume is bound first, its claim afterwards; the claim may be deleted in between."""
     api = FakeApi()
     api.put(claim(uid="u1"))
-    bound = volume(
-        phase="Bound", claim_ref={"namespace": "default", "name": "data", "uid": "u1"}, policy="Retain"
-    )
+    bound = volume(phase="Bound", claim_ref=MINE, policy="Retain")
     api.put(bound)
-    context = context_of(api, FakeClock())
-    controller = VolumeController(context)
-
-    def stored() -> core.PersistentVolume | None:
-        return api.find(kinds.PERSISTENT_VOLUME, bound.metadata.name)
-
-    with anyio.fail_after(PATIENCE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(context.informers.run)
-            await context.informers.wait_synced()
-            tasks.start_soon(controller.run)
-            await anyio.wait_all_tasks_blocked()
-            assert (found := stored()) is not None
-            assert found.status.phase == "Bound"
-            api.remove(kinds.PERSISTENT_VOLUME_CLAIM, "data")
-            await eventually(stored, lambda found: found is not None and found.status.phase == "Released")
-            tasks.cancel_scope.cancel()
+    await _becomes(
+        api, bound.metadata.name, "Released", lambda: api.remove(kinds.PERSISTENT_VOLUME_CLAIM, "data")
+    )
 
 
 async def test_a_claim_is_bound_whose_volume_comes_after_it() -> None:
@@ -56,46 +64,21 @@ async def test_a_claim_is_bound_whose_volume_comes_after_it() -> None:
         return api.find(kinds.PERSISTENT_VOLUME_CLAIM, "data", "default")
 
     with anyio.fail_after(PATIENCE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(context.informers.run)
-            await context.informers.wait_synced()
-            tasks.start_soon(controller.run)
+        async with synced(context, controller.run):
             await anyio.wait_all_tasks_blocked()
             api.put(volume("pv"))
             await anyio.wait_all_tasks_blocked()
             await clock.advance(RESYNC_SECONDS)
             await eventually(stored, lambda found: found is not None and found.status.phase == "Bound")
-            tasks.cancel_scope.cancel()
 
 
 async def test_a_volume_whose_claim_gets_another_one_is_free_again() -> None:
     """The update of the claim wakes the volume: nothing else may happen to it."""
     api = FakeApi()
     api.put(claim(uid="u1"))
-    chosen = volume(
-        "other",
-        phase="Bound",
-        claim_ref={"namespace": "default", "name": "data", "uid": "u1"},
-        policy="Retain",
-    )
+    chosen = volume("other", phase="Bound", claim_ref=MINE, policy="Retain")
     chosen.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
     api.put(chosen)
-    context = context_of(api, FakeClock())
-    controller = VolumeController(context)
-
-    def stored() -> core.PersistentVolume | None:
-        return api.find(kinds.PERSISTENT_VOLUME, "other")
-
-    with anyio.fail_after(PATIENCE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(context.informers.run)
-            await context.informers.wait_synced()
-            tasks.start_soon(controller.run)
-            await anyio.wait_all_tasks_blocked()
-            assert (found := stored()) is not None
-            assert found.status.phase == "Bound"
-            api.put(claim(uid="u1", volume="pv"))
-            await eventually(stored, lambda found: found is not None and found.status.phase == "Available")
-            tasks.cancel_scope.cancel()
-    assert (found := stored()) is not None
+    found = await _becomes(api, "other", "Available", lambda: api.put(claim(uid="u1", volume="pv")))
+    assert found is not None
     assert not found.spec.HasField("claimRef")

@@ -15,7 +15,7 @@ from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import WatchEvent
 from nominee.machinery.runtime.clock import FakeClock
-from tests.controllers.contexts import context_of
+from tests.controllers.contexts import context_of, synced
 from tests.support.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -56,9 +56,7 @@ async def test_a_pod_that_the_watch_has_not_shown_protects_its_claim() -> None:
     context = context_of(cast("Any", api), clock)
     controller = ClaimProtection(context)
     with anyio.fail_after(PATIENCE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(context.informers.run)
-            await context.informers.wait_synced()
+        async with synced(context):
             api.put(user())
             assert controller.pods.list(KEY.namespace) == []
             await controller.reconcile(KEY)
@@ -67,7 +65,6 @@ async def test_a_pod_that_the_watch_has_not_shown_protects_its_claim() -> None:
             ) == 0
             api.put(user(node=""))
             await controller.reconcile(KEY)
-            tasks.cancel_scope.cancel()
     claim = api.find(kinds.PERSISTENT_VOLUME_CLAIM, KEY.name, KEY.namespace)
     assert claim is None or PVC_PROTECTION not in claim.metadata.finalizers
 
@@ -80,11 +77,8 @@ async def test_a_pod_that_has_ended_protects_its_claim_until_it_is_removed() -> 
     context = context_of(cast("Any", api), clock)
     controller = ClaimProtection(context)
     with anyio.fail_after(PATIENCE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(context.informers.run)
-            await context.informers.wait_synced()
+        async with synced(context):
             await controller.reconcile(KEY)
-            tasks.cancel_scope.cancel()
     kept = api.find(kinds.PERSISTENT_VOLUME_CLAIM, KEY.name, KEY.namespace)
     assert kept is not None
     assert PVC_PROTECTION in kept.metadata.finalizers

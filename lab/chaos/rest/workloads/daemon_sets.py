@@ -19,7 +19,6 @@ def daemon_sets(state: State) -> Iterator[Finding]:
     """
     if CONTROLLERS not in state.running:
         return
-    quotas = {each.metadata.namespace for each in state.of(kinds.RESOURCE_QUOTA)}
     for each in state.of(kinds.DAEMON_SET):
         if is_terminating(each):
             continue
@@ -31,7 +30,7 @@ def daemon_sets(state: State) -> Iterator[Finding]:
             name, (runs, keeps) = node.metadata.name, rules.verdict(node)
             desired += runs
             count = on_node[name]
-            if runs and not count and each.metadata.namespace not in quotas:
+            if runs and not count and each.metadata.namespace not in state.namespaces_with_quotas:
                 yield Finding(name_of(each), f"has no live pod on the node {name}")
             elif count > 1 and ready == len(pods):
                 yield Finding(name_of(each), f"has {count} live pods on the node {name}")

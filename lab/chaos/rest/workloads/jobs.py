@@ -23,12 +23,11 @@ def jobs(state: State) -> Iterator[Finding]:
     """
     if CONTROLLERS not in state.running:
         return
-    quotas = {each.metadata.namespace for each in state.of(kinds.RESOURCE_QUOTA)}
     for job in state.of(kinds.JOB):
         if not _is_reconciled(job):
             continue
         live, wanted = _live_and_wanted(state, job)
-        is_refused = len(live) < wanted and job.metadata.namespace in quotas
+        is_refused = len(live) < wanted and job.metadata.namespace in state.namespaces_with_quotas
         if len(live) != wanted and not is_refused:
             seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if job.status.failed else {}
             yield Finding(name_of(job), f"has {len(live)} live pods, and should have {wanted}", **seconds)

@@ -25,7 +25,7 @@ def has_refused_pods(state: State) -> bool:
     replicated += state.of(kinds.REPLICATION_CONTROLLER)
     if any(condition_is(each.status.conditions, "ReplicaFailure") for each in replicated):
         return True
-    quotas = {each.metadata.namespace for each in state.of(kinds.RESOURCE_QUOTA)}
+    quotas = state.namespaces_with_quotas
     return bool(quotas) and any(owner.metadata.namespace in quotas for owner in _lacking(state))
 
 

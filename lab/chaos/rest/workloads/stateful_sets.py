@@ -18,7 +18,6 @@ def stateful_sets(state: State) -> Iterator[Finding]:
     """
     if CONTROLLERS not in state.running:
         return
-    quotas = {each.metadata.namespace for each in state.of(kinds.RESOURCE_QUOTA)}
     for each in state.of(kinds.STATEFUL_SET):
         if is_terminating(each):
             continue
@@ -27,7 +26,7 @@ def stateful_sets(state: State) -> Iterator[Finding]:
         ready = sum(_is_ready(pod) for pod in pods)
         is_settled = ready == len(pods) and not any(is_terminating(pod) for pod in pods)
         if is_settled or each.spec.podManagementPolicy == "Parallel":
-            yield from _ordinals(each, pods, is_refused=namespace in quotas)
+            yield from _ordinals(each, pods, is_refused=namespace in state.namespaces_with_quotas)
         if is_settled and each.spec.updateStrategy.type == "RollingUpdate":
             yield from _revisions(each, pods)
         expected = {"replicas": len(pods), "readyReplicas": ready}

@@ -150,21 +150,24 @@ class SoundBindings(Checker):
                 continue  # its template needs no claim
             claim = self._get(RESOURCE_CLAIM, pod.metadata.namespace, name)
             if claim is None or not claim.status.HasField("allocation"):
-                lost = f"its claim {each.name!r} is not allocated"
+                problem = f"its claim {each.name!r} is not allocated"
             elif all(user.uid != pod.metadata.uid for user in claim.status.reservedFor):
-                lost = f"its claim {name} is not reserved for it"
-            elif not _reaches(claim.status.allocation.nodeSelector, node):
-                yield f"its claim {name} has devices that the node does not reach"
-                continue
+                problem = f"its claim {name} is not reserved for it"
             else:
+                if not _reaches(claim.status.allocation.nodeSelector, node):
+                    yield f"its claim {name} has devices that the node does not reach"
                 continue
-            key = POD.key(pod.metadata.namespace, pod.metadata.name)
-            if self._was_removed(RESOURCE_CLAIM.key(pod.metadata.namespace, name), now):
-                self.allow("claim-removed")
-            elif self._former.was_deleted(key, now, self.served_time):
-                self.allow("former-pod")
-            else:
-                yield lost
+            yield from self._unless_lost(problem, pod, RESOURCE_CLAIM.key(pod.metadata.namespace, name), now)
+
+    def _unless_lost(self, problem: str, pod: core.Pod, claim_key: str, now: float) -> Iterator[str]:
+        """Yield a problem unless the pod may have lost its claim after it was reserved."""
+        pod_key = POD.key(pod.metadata.namespace, pod.metadata.name)
+        if self._was_removed(claim_key, now):
+            self.allow("claim-removed")
+        elif self._former.was_deleted(pod_key, now, self.served_time):
+            self.allow("former-pod")
+        else:
+            yield problem
 
     def _was_removed(self, key: str, now: float) -> bool:
         """Return whether a claim that was in use was removed, and the scheduler may not have seen it."""
