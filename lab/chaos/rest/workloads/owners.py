@@ -46,7 +46,7 @@ def replica_sets(state: State) -> Iterator[Finding]:
 def deployments(state: State) -> Iterator[Finding]:
     """Find deployments whose replica sets do not have their replicas, or are not counted in the status.
 
-    A rollout that waits for a pod to become ready, or to be allowed, is left out: it may wait forever.
+    A rollout that waits for a pod to become ready, to be allowed or to end is left out: it may wait forever.
     """
     if CONTROLLERS not in state.running:
         return
@@ -60,7 +60,9 @@ def deployments(state: State) -> Iterator[Finding]:
             condition_is(one.status.conditions, "ReplicaFailure") and one.status.replicas < one.spec.replicas
             for one in sets
         )
-        is_still = each.spec.paused or is_refused or _ready(pods) != len(pods)
+        is_still = (
+            each.spec.paused or is_refused or _ready(pods) != len(pods) or _waits_for_ends(state, each, sets)
+        )
         if desired != each.spec.replicas and not is_still:
             yield Finding(
                 name_of(each), f"has {each.spec.replicas} replicas, and its replica sets have {desired}"
@@ -79,6 +81,22 @@ def deployments(state: State) -> Iterator[Finding]:
             yield Finding(
                 name_of(each), f"shows Available={available.status}, and {number} replicas are available"
             )
+
+
+def _waits_for_ends(state: State, deployment: apps.Deployment, sets: Sequence[apps.ReplicaSet]) -> bool:
+    """Return whether a Deployment recreates its pods, and one of a set without replicas has not ended.
+
+    On a node without a kubelet it never ends, and the new set gets no replicas before
+    (kube-controller-manager 1.36, deployment/recreate.go, oldPodsRunning).
+    """
+    if deployment.spec.strategy.type != "Recreate":
+        return False
+    return any(
+        is_controlled_by(pod, one) and is_terminating(pod) and not has_ended(pod)
+        for one in sets
+        if not one.spec.replicas
+        for pod in state.pods_by_namespace.get(one.metadata.namespace, ())
+    )
 
 
 def _max_unavailable(deployment: apps.Deployment) -> int:

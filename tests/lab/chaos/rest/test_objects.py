@@ -10,6 +10,7 @@ import pytest
 
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.state import Expectations
+from nominee.lab.chaos.rest.workloads.owners import deployments
 from nominee.lab.chaos.rest.workloads.statuses import budgets
 from tests.lab.chaos.rest.clusters import (
     Change,
@@ -271,6 +272,30 @@ def test_a_namespace_that_terminates_and_waits_for_nothing_is_found(
 
     expected = ["namespace team terminates, and no content of it remains"] if is_found else []
     assert [str(each) for each in findings(state(changed(change)))] == expected
+
+
+def _recreates(strategy: str, *, is_terminating: bool) -> list[str]:
+    """Return the findings on a Deployment whose former pod has not ended, and whose set has no replicas."""
+
+    def change(manifests: Manifests) -> None:
+        manifests["deployment"]["spec"]["strategy"] = {"type": strategy}
+        manifests["deployment"]["status"] = {"observedGeneration": 1}
+        manifests["replicas"]["spec"]["replicas"] = 0
+        manifests["replicas"]["status"] = {"observedGeneration": 1}
+        del manifests["b"]
+        if is_terminating:
+            manifests["a"]["metadata"] |= {"deletionTimestamp": DELETED, "deletionGracePeriodSeconds": 1}
+        else:
+            manifests["a"]["status"]["phase"] = "Failed"
+
+    return [str(each) for each in deployments(state(changed(change)))]
+
+
+def test_a_deployment_that_recreates_its_pods_waits_for_their_end() -> None:
+    found = ["deployment default/web has 2 replicas, and its replica sets have 0"]
+    assert _recreates("Recreate", is_terminating=True) == []
+    assert _recreates("Recreate", is_terminating=False) == found
+    assert _recreates("RollingUpdate", is_terminating=True) == found
 
 
 @pytest.mark.parametrize(
