@@ -19,7 +19,7 @@ _BACK_OFF_SECONDS_MAX: Final = 690.0
 def jobs(state: State) -> Iterator[Finding]:
     """Find Jobs without their pods, with pods that they do not count, or with another status than theirs.
 
-    A quota may refuse pods.
+    A quota may refuse pods. A Job that is to end waits for those that terminate.
     """
     if CONTROLLERS not in state.running:
         return
@@ -36,6 +36,8 @@ def jobs(state: State) -> Iterator[Finding]:
             shown = getattr(job.status, name)
             if shown != number:
                 yield Finding(name_of(job), f"shows {shown} {name} in its status, and its pods are {number}")
+        if _is_to_end(job) and not _is_finished(job) and not _ending(state, job):
+            yield Finding(name_of(job), "is to end, and no pod of it terminates")
         for pod in state.pods_by_namespace.get(job.metadata.namespace, ()):
             if is_controlled_by(pod, job) and has_ended(pod) and _TRACKING in pod.metadata.finalizers:
                 waits = job.spec.HasField("backoffLimitPerIndex") and job.status.failed
@@ -57,11 +59,15 @@ def _is_reconciled(job: batch.Job) -> bool:
 def _live_and_wanted(state: State, job: batch.Job) -> tuple[list[core.Pod], int]:
     """Return the live pods of a Job, and how many it should have."""
     live = live_pods(state, job)
-    ending = sum(
+    return live, _wanted(job, len(live), _ending(state, job))
+
+
+def _ending(state: State, job: batch.Job) -> int:
+    """Return how many pods of a Job terminate and have not ended; without a kubelet they never do."""
+    return sum(
         is_controlled_by(pod, job) and is_terminating(pod) and not has_ended(pod)
         for pod in state.pods_by_namespace.get(job.metadata.namespace, ())
     )
-    return live, _wanted(job, len(live), ending)
 
 
 def cron_jobs(state: State) -> Iterator[Finding]:
@@ -100,10 +106,18 @@ def _is_finished(job: batch.Job) -> bool:
     return any(condition_is(job.status.conditions, end) for end in ("Complete", "Failed"))
 
 
+def _is_to_end(job: batch.Job) -> bool:
+    """Return whether it is decided that a Job ends: it gets no more pods.
+
+    It ends when its last pod has ended (kube-controller-manager 1.36, job_controller.go; KEP-3939).
+    """
+    return any(condition_is(job.status.conditions, end) for end in ("SuccessCriteriaMet", "FailureTarget"))
+
+
 def _wanted(job: batch.Job, live: int, ending: int) -> int:
     """Return how many live pods a Job should have, beside those that terminate and have not ended."""
     spec = job.spec
-    if spec.suspend or _is_finished(job):
+    if spec.suspend or _is_finished(job) or _is_to_end(job):
         return 0
     if not spec.HasField("completions"):
         return live if job.status.succeeded else spec.parallelism

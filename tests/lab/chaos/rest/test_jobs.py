@@ -30,9 +30,10 @@ def _cluster(status: dict[str, Any], *phases: str, **spec: Any) -> Manifests:
     return found
 
 
-def _ending(phase: str) -> Manifests:
+def _ending(phase: str, *conditions: str, policy: str = "Failed") -> Manifests:
     """Return a Job that waits for the end of its pod, which terminates."""
-    found = _cluster({"terminating": 1}, phase, podReplacementPolicy="Failed")
+    met = [{"type": each, "status": "True"} for each in conditions]
+    found = _cluster({"terminating": 1, "conditions": met}, phase, podReplacementPolicy=policy)
     found["p0"]["metadata"] |= {"deletionTimestamp": rfc3339(NOW + 20), "deletionGracePeriodSeconds": 30}
     return found
 
@@ -47,6 +48,8 @@ def _ending(phase: str) -> Manifests:
         _cluster({}, managedBy="example.com/other"),
         _cluster({}, parallelism=0),
         _ending("Running"),
+        _ending("Running", "FailureTarget", policy="TerminatingOrFailed"),
+        _ending("Running", "SuccessCriteriaMet", policy="TerminatingOrFailed"),
     ],
 )
 def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
@@ -59,6 +62,14 @@ def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
         (_cluster({}), ["job default/work has 0 live pods, and should have 1"]),
         (
             _cluster({"terminating": 1}, podReplacementPolicy="Failed"),
+            ["job default/work has 0 live pods, and should have 1"],
+        ),
+        (
+            _cluster({"conditions": [{"type": "FailureTarget", "status": "True"}]}),
+            ["job default/work is to end, and no pod of it terminates"],
+        ),
+        (
+            _ending("Running", policy="TerminatingOrFailed"),
             ["job default/work has 0 live pods, and should have 1"],
         ),
         (
