@@ -47,6 +47,13 @@ def claim_names(pod: core.Pod) -> list[str]:
     return names
 
 
+def claims_on_node(pod: core.Pod) -> list[str]:
+    """Return the claims (ns/name) of a pod that has a node, [] of another one."""
+    if not pod.spec.nodeName:
+        return []
+    return [f"{pod.metadata.namespace}/{name}" for name in claim_names(pod)]
+
+
 def is_done(pod: core.Pod) -> bool:
     """Report whether the pod has ended, or will never start."""
     if has_ended(pod):

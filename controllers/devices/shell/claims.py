@@ -42,6 +42,7 @@ class ResourceClaimController(Worker[Key]):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.pods = context.informers.of(kinds.POD)
+        self.pods.add_index("claims", templates.claims_on_node)
         self.claims = context.informers.of(kinds.RESOURCE_CLAIM)
         self.templates = context.informers.of(kinds.RESOURCE_CLAIM_TEMPLATE)
         self._created: dict[ObjectKey, Claim] = {}
@@ -70,6 +71,9 @@ class ResourceClaimController(Worker[Key]):
     def _claim_changed(self, claim: Claim) -> None:
         self._created.pop(key_of(claim), None)
         self.queue.add(Key("claim", key_of(claim)))
+        for pod in self.pods.by_index("claims", str(key_of(claim))):
+            if reservations.needs_reservation(pod, claim):
+                self.queue.add(Key("pod", key_of(pod)))
 
     def _claim_gone(self, claim: Claim) -> None:
         """Queue the pod of a deleted claim: one that still needs it gets another."""
