@@ -138,6 +138,18 @@ def test_a_write_of_the_former_leader_is_an_exception() -> None:
     assert result.exceptions == {"new-leader": 1}
 
 
+def test_a_former_leader_may_take_back_a_reservation_but_frees_no_device() -> None:
+    reserved = claim("a", "d1", pods=("p",))
+    begin = History().put(leader("s1"), reserved, leader("s2"), BOUND)
+    result = result_of(DeviceClaims, begin.put(claim("a", "d1")), SETTINGS)
+    assert (result.violations, result.exceptions) == ((), {"new-leader": 1})
+    begin = History().put(leader("s1"), reserved, leader("s2"), BOUND)
+    (freed,) = violations_of(DeviceClaims, begin.put(claim("a")), SETTINGS)
+    assert freed.message == "the claim is deallocated while Pod default/p uses it on node 'n1'"
+    begin = History().put(leader("s1"), reserved, leader("s2"), BOUND).wait(60)
+    assert len(violations_of(DeviceClaims, begin.put(claim("a", "d1")), SETTINGS)) == 1
+
+
 def test_one_leader_has_no_such_excuse() -> None:
     history = History().put(leader("s1"), claim("a", "d1"), leader("s1"), claim("b", "d1"))
     assert len(violations_of(DeviceClaims, history, SETTINGS)) == 1

@@ -132,10 +132,14 @@ class DeviceClaims(Checker):
             pod = seen.after(POD)
             if pod is None or not pod.spec.nodeName or is_terminal(pod) or is_terminating(pod):
                 continue
+            is_freed = not new.HasField("allocation")
             if self._former.was_deleted(seen.key, revision.time, self.served_time):
                 self.allow("former-pod")
+            elif not is_freed and self._leaders.changed_before(revision.time):
+                # Unreserve of a scheduler whose binding came after that of its successor.
+                self.allow("new-leader")
             else:
-                lost = "deallocated" if not new.HasField("allocation") else "no longer reserved"
+                lost = "deallocated" if is_freed else "no longer reserved"
                 yield self.violation(
                     f"the claim is {lost} while {seen.subject} uses it on node {pod.spec.nodeName!r}",
                     seen,
