@@ -126,6 +126,18 @@ def test_new_objects_may_not_be_in_a_cache(history: History) -> None:
     assert result.exceptions == {"new": 1}
 
 
+def test_an_eviction_may_meet_the_next_pod_of_the_name() -> None:
+    counted = begin("p").put(budget(0, p=15)).delete(ready("p")).put(budget(0))
+    again = ready("p", app="a")
+    again.metadata.uid = "uid-again"
+    evicted = ready("p", is_evicted=True)
+    evicted.metadata.uid = "uid-again"
+    result = result_of(Budgets, counted.put(again, evicted), SETTINGS)
+    assert (result.violations, result.exceptions) == ((), {"former-object": 1})
+    counted = begin("p").put(budget(0, p=15)).delete(ready("p")).put(budget(0))
+    assert len(violations_of(Budgets, counted.put(again, *[node("n1")] * 20, evicted), SETTINGS)) == 1
+
+
 def test_a_restarted_controller_may_begin_with_an_older_state() -> None:
     result = result_of(Budgets, begin("p").put(budget(0, p=15), budget(1)), ComponentSettings())
     assert result.violations == ()

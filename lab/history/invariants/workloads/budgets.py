@@ -7,6 +7,7 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.former_objects import LATE_SECONDS, FormerObjects
 from nominee.lab.history.invariants.checking.pods import ended_pod, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import POD, POD_DISRUPTION_BUDGET
@@ -27,7 +28,8 @@ class Budgets(Checker):
 
     Both write the version that they have read. An eviction takes one disruption from what is allowed, and
     enters its pod; the controller keeps the pod until it terminates, and does not count it as healthy
-    meanwhile. If each holds, evictions alone never take more pods than the budget allows.
+    meanwhile. If each holds, evictions alone never take more pods than the budget allows. Between the writes
+    of an eviction another pod may take the name: that one is evicted, and only the former one was counted.
     Source: kube-apiserver 1.36, EvictionREST; kube-controller-manager 1.36, disruption controller.
     """
 
@@ -40,6 +42,8 @@ class Budgets(Checker):
             "new": f"the pod or the budget is not {NEW_SECONDS:.0f} s old: a cache may not have it yet",
             "stale-start": "WatchListClient is off: a controller manager that was restarted may begin "
             "with an older state",
+            "former-object": f"an evicted pod whose predecessor of the name was deleted within "
+            f"{LATE_SECONDS:.0f} s: an eviction that was counted for that one has no uid",
         },
     )
     kinds = frozenset({POD, POD_DISRUPTION_BUDGET})
@@ -51,6 +55,7 @@ class Budgets(Checker):
         self._created: dict[str, float] = {}
         self._budgets: dict[str, Revision] = {}
         self._selected: dict[str, float] = {}
+        self._former = FormerObjects()
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Check a write of a budget, or an eviction."""
@@ -94,6 +99,7 @@ class Budgets(Checker):
             )
 
     def _observe_pod(self, revision: Revision) -> Iterator[Violation]:
+        self._former.observe(revision)
         pod, before = revision.after(POD), same_pod_before(revision)
         if ended_pod(revision) is not None or before is None:
             self._created[revision.key] = revision.time
@@ -121,6 +127,9 @@ class Budgets(Checker):
             return
         if self.served_time.between(self._selected.get(seen.key, 0.0), revision.time) < NEW_SECONDS:
             self.allow("new")
+            return
+        if self._former.was_deleted(revision.key, revision.time, self.served_time):
+            self.allow("former-object")
             return
         yield self.violation(
             f"the ready pod was evicted, and {seen.subject} has not counted it", seen, revision
