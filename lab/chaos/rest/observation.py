@@ -12,6 +12,7 @@ from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
 from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, EVENTS, GIVEN_UP, GROUPS, LOOP, too_small
 from nominee.lab.chaos.rest.past.left_nodes import left_nodes
+from nominee.lab.chaos.rest.past.listed_jobs import listed_jobs
 from nominee.lab.chaos.rest.past.unreserved_claims import unreserved_claims
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import (
@@ -24,6 +25,7 @@ from nominee.lab.chaos.rest.scheduling import (
 )
 from nominee.lab.chaos.rest.shapes import other_shapes
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
+from nominee.lab.chaos.rest.workloads.jobs import is_unlisted
 from nominee.lab.chaos.rest.workloads.reservations import is_unreserved
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
@@ -32,7 +34,7 @@ from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.objects import key_of, metadata_of
-from nominee.machinery.api.pb import core, devices
+from nominee.machinery.api.pb import batch, core, devices
 from nominee.machinery.wire.values.scalars import Json
 
 POLL_SECONDS = 0.5
@@ -112,6 +114,9 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         path.startswith(EXPLANATION) and fits_somewhere(document) for (_, path), document in debug.items()
     )
     claims = [each for each in objects[kinds.RESOURCE_CLAIM] if isinstance(each, devices.ResourceClaim)]
+    cron_jobs = [each for each in objects[kinds.CRON_JOB] if isinstance(each, batch.CronJob)]
+    jobs = [each for each in objects[kinds.JOB] if isinstance(each, batch.Job)] if cron_jobs else []
+    is_one_unlisted = any(is_unlisted(cron_job, job) for cron_job in cron_jobs for job in jobs)
     return State(
         objects=objects,
         now=cluster.clock.now(),
@@ -123,6 +128,7 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         unreserved_claims=unreserved_claims(await cluster.history())
         if any(map(is_unreserved, claims))
         else frozenset(),
+        listed_jobs=listed_jobs(await cluster.history()) if is_one_unlisted else frozenset(),
     )
 
 

@@ -96,8 +96,8 @@ class State:
     have a ready process. `debug` are the documents of processes, by the name of a process, or of the
     component that it leads, and the path. `revisions` are the resourceVersions of the objects that processes
     copy, by `namespace/name`, from before the documents. `now` is in seconds since the epoch. `left_nodes`
-    are read only where a pod waits that fits, and `unreserved_claims`, by uid, where a claim is allocated and
-    not reserved.
+    are read only where a pod waits that fits, `unreserved_claims`, by uid, where a claim is allocated and
+    not reserved, and `listed_jobs`, by uid, where a CronJob does not list a Job that runs.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
@@ -108,6 +108,7 @@ class State:
     expectations: Expectations = field(default_factory=Expectations)
     left_nodes: Sequence[LeftNode] = ()
     unreserved_claims: frozenset[str] = frozenset()
+    listed_jobs: frozenset[str] = frozenset()
 
     def of(self, kind: Kind[M]) -> Sequence[M]:
         """Return the objects of a kind."""

@@ -10,7 +10,10 @@ from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
 from nominee.machinery.api.pb import batch, core
+from nominee.machinery.runtime.clock import from_time
+from nominee.machinery.wire.values.scalars import parse_time
 
+_SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _BACK_OFF_SECONDS_MAX: Final = 690.0
 """Ten minutes, and the time for all other findings."""
@@ -74,9 +77,9 @@ def cron_jobs(state: State) -> Iterator[Finding]:
     """Find CronJobs whose status does not list their unfinished Jobs, or that keep too many finished ones.
 
     A Job that is missing in the list, since the status write failed, is found when the next sync creates it
-    again; a suspended CronJob creates none. One whose place another Job of its name has taken stays in the
-    list as long as there is such a Job: its name alone is looked up (kube-controller-manager 1.36,
-    cronjob_controllerv2.go).
+    again; a suspended CronJob creates none, and one whose next time has come creates another one. One whose
+    place another Job of its name has taken stays in the list as long as there is such a Job: its name alone
+    is looked up (kube-controller-manager 1.36, cronjob_controllerv2.go).
     """
     if CONTROLLERS not in state.running:
         return
@@ -87,7 +90,8 @@ def cron_jobs(state: State) -> Iterator[Finding]:
         own = [job for job in state.of(kinds.JOB) if is_controlled_by(job, each) and not is_terminating(job)]
         references = each.status.active
         replaced = {one.name for one in references if uids.get((one.namespace, one.name), one.uid) != one.uid}
-        active = {job.metadata.name for job in own if not _is_finished(job)} - replaced
+        forgotten = {job.metadata.name for job in own if _is_forgotten(state, each, job)}
+        active = {job.metadata.name for job in own if not _is_finished(job)} - replaced - forgotten
         listed = {one.name for one in references} - replaced
         if active != listed and not (each.spec.suspend and listed < active):
             yield Finding(name_of(each), f"lists {in_order(listed)} as active, which {in_order(active)} are")
@@ -100,6 +104,24 @@ def cron_jobs(state: State) -> Iterator[Finding]:
                 yield Finding(
                     name_of(each), f"keeps {kept} Jobs that are {condition}, and its limit is {limit}"
                 )
+
+
+def is_unlisted(cron_job: batch.CronJob, job: batch.Job) -> bool:
+    """Return whether a Job of a CronJob runs, and its status does not list it."""
+    listed = {each.uid for each in cron_job.status.active}
+    return is_controlled_by(job, cron_job) and not _is_finished(job) and job.metadata.uid not in listed
+
+
+def _is_forgotten(state: State, cron_job: batch.CronJob, job: batch.Job) -> bool:
+    """Return whether a Job was never listed, and its CronJob does not look for its time any more."""
+    if not is_unlisted(cron_job, job) or job.metadata.uid in state.listed_jobs:
+        return False
+    scheduled = job.metadata.annotations.get(_SCHEDULED)
+    if scheduled is None:
+        return False
+    time, spec = parse_time(scheduled)[0], cron_job.spec
+    is_late = spec.HasField("startingDeadlineSeconds") and time + spec.startingDeadlineSeconds < state.now
+    return is_late or time < from_time(cron_job.status.lastScheduleTime)
 
 
 def _is_finished(job: batch.Job) -> bool:

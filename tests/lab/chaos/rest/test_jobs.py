@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from nominee.lab.chaos.rest.past.listed_jobs import listed_jobs
 from nominee.lab.chaos.rest.workloads.jobs import cron_jobs, jobs
+from nominee.machinery.api.pb import batch
 from nominee.machinery.runtime.clock import rfc3339
-from tests.lab.chaos.rest.clusters import NOW, Manifests, manifest, pod, state
+from tests.lab.chaos.rest.clusters import NOW, Manifests, manifest, owner, pod, state
+from tests.lab.invariants.histories import History
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "uid-work", "controller": True}
 TRACKING = ["batch.kubernetes.io/job-tracking"]
@@ -152,3 +156,40 @@ def test_a_cron_job_keeps_to_its_limits() -> None:
     kept = "cronjob default/cron keeps 2 Jobs that are {}, and its limit is 1"
     assert _cron_job("now", a="Complete", b="Complete") == [kept.format("Complete")]
     assert _cron_job("now", a="Failed", b="Failed") == [kept.format("Failed")]
+
+
+def _behind(job: float, last: float, *, deadline: int | None = None, is_listed: bool = False) -> list[str]:
+    """Return the findings on a CronJob without its Job of the time `job`; its last Job is that of `last`."""
+    spec: dict[str, Any] = {
+        "schedule": "* * * * *",
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 1,
+    }
+    spec |= {} if deadline is None else {"startingDeadlineSeconds": deadline}
+    status = {"lastScheduleTime": rfc3339(last)}
+    cron_job = manifest("CronJob", "cron", api="batch/v1", spec=spec, status=status)
+    scheduled = {"annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": rfc3339(job)}}
+    forgotten = manifest("Job", "forgotten", api="batch/v1", metadata={**owner(cron_job), **scheduled})
+    found = state({"cron": cron_job, "forgotten": forgotten})
+    found = replace(found, listed_jobs=frozenset({"Job-forgotten"} if is_listed else ()))
+    return [str(each) for each in cron_jobs(found)]
+
+
+def test_a_job_that_was_never_listed_is_not_looked_for_after_its_time() -> None:
+    lacks = ["cronjob default/cron lists none as active, which forgotten are"]
+    assert _behind(NOW - 60, NOW) == []
+    assert _behind(NOW - 60, NOW - 120, deadline=30) == []
+    assert _behind(NOW - 60, NOW - 120) == lacks
+    assert _behind(NOW - 60, NOW - 120, deadline=90) == lacks
+    assert _behind(NOW - 60, NOW - 60) == lacks
+    assert _behind(NOW - 60, NOW, is_listed=True) == lacks
+
+
+def test_the_history_shows_the_jobs_that_were_listed() -> None:
+    first, second = batch.CronJob(), batch.CronJob()
+    for each, uids in ((first, ["a", "b"]), (second, ["b"])):
+        each.metadata.name, each.metadata.namespace = "cron", "default"
+        for uid in uids:
+            each.status.active.add(name=uid, uid=uid)
+    history = History().put(first, second, batch.CronJob(metadata=second.metadata)).delete(second)
+    assert listed_jobs(history.revisions) == {"a", "b"}
