@@ -34,6 +34,7 @@ class Provisioner(Controller):
         super().__init__(context)
         self.claims = self.watch(kinds.PERSISTENT_VOLUME_CLAIM)
         self.volumes = context.informers.of(kinds.PERSISTENT_VOLUME)
+        self.volumes.add_handler(on_delete=lambda volume, _stale: self._volume_gone(volume))
         self.classes = context.informers.of(kinds.STORAGE_CLASS)
         self.nodes = context.informers.of(kinds.NODE)
         self.nodes.add_handler(on_delete=lambda node, _stale: self._node_gone(node))
@@ -43,6 +44,12 @@ class Provisioner(Controller):
         for claim in self.claims.list():
             if claim.metadata.annotations.get(SELECTED_NODE) == node.metadata.name:
                 self._enqueue(claim)
+
+    def _volume_gone(self, volume: core.PersistentVolume) -> None:
+        """Queue the claim of a volume: if it was not bound yet, it needs another one."""
+        if volume.spec.HasField("claimRef"):
+            reference = volume.spec.claimRef
+            self.queue.add(ObjectKey(reference.namespace, reference.name))
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         claim = self.claims.get(key.name, key.namespace)

@@ -1,0 +1,35 @@
+"""The provisioner's shell: which claims it looks at again."""
+
+from __future__ import annotations
+
+import anyio
+
+from nominee.controllers.volumes import annotations as names
+from nominee.controllers.volumes.shell.provisioner import Provisioner
+from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import FakeClock
+from tests.controllers.builders import claim, storage_class
+from tests.controllers.contexts import context_of, synced
+from tests.support.eventually import eventually
+from tests.support.fake_api import FakeApi
+from tests.support.patience import PATIENCE_SECONDS
+
+
+async def test_a_volume_that_goes_before_it_is_bound_is_created_again() -> None:
+    """No event of the claim follows: its provisioner was asked before."""
+    api = FakeApi()
+    api.put(storage_class(wait=False))
+    api.put(claim(uid="u1", annotations={names.STORAGE_PROVISIONER: names.DELAYED_PROVISIONER}))
+    context = context_of(api, FakeClock())
+
+    def stored() -> core.PersistentVolume | None:
+        return api.find(kinds.PERSISTENT_VOLUME, "pvc-u1")
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(context, Provisioner(context).run):
+            first = await eventually(stored, lambda found: found is not None)
+            assert first is not None
+            await anyio.wait_all_tasks_blocked()
+            api.remove(kinds.PERSISTENT_VOLUME, "pvc-u1")
+            await eventually(stored, lambda found: found is not None)
