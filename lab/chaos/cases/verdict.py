@@ -83,6 +83,15 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/cronjob/cronjob_controllerv2.go",
     ),
     *_known(
+        "controllers*:apiserver*.Create.pods=lose-response*",
+        "job * live pods, and should have 0",
+        "job * shows 0 active in its status, and its pods are ",
+        "job * shows 0 ready in its status, and its pods are ",
+        reason="a pod whose creation had no answer is not expected: a Job that fails before the watch shows "
+        "the pod does not delete it, and a finished one is not looked at again",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/job/job_controller.go",
+    ),
+    *_known(
         _at(
             "scheduler*:scheduler.preempt.* scheduler*:apiserver*.Patch.pods "
             "scheduler*:apiserver*.Delete.pods",

@@ -182,6 +182,27 @@ def test_a_binding_that_is_written_late_may_have_the_time_of_the_failed_attempt(
     assert (found.verdict is Verdict.ACCEPTED) is is_accepted
 
 
+@pytest.mark.parametrize(
+    ("case", "live", "verdict"),
+    [
+        ("controllers:apiserver.Create.pods=lose-response+controllers:pods=stale@2", 0, Verdict.ACCEPTED),
+        ("controllers:apiserver.Create.pods=lose-responses@3", 0, Verdict.ACCEPTED),
+        ("controllers:apiserver.Create.pods=lose-response+controllers:pods=stale@2", 1, Verdict.BROKEN),
+        ("controllers:apiserver.Create.pods=slow+controllers:pods=stale@2", 0, Verdict.BROKEN),
+        ("controllers:pods=stale@2", 0, Verdict.BROKEN),
+    ],
+)
+def test_a_finished_job_may_keep_a_pod_whose_creation_had_no_answer(
+    case: str, live: int, verdict: Verdict
+) -> None:
+    found = (
+        f"job default/j has 2 live pods, and should have {live}; "
+        "job default/j shows 0 active in its status, and its pods are 1"
+    )
+    held = result(Outcome.PASSED)
+    assert judge(Case.parse(case), held, SCENARIO, reached=True, unsettled=found).verdict is verdict
+
+
 def test_the_reason_and_the_link_are_part_of_the_result() -> None:
     assert judge(CASE, result(Outcome.FAILED), accepting(), reached=True).accepted == (
         "as upstream (a-link)",
