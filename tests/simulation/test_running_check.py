@@ -33,6 +33,17 @@ spec:
   steps:
   - expect: {eventually: {object: {kind: Pod, name: never, condition: Ready=True}}, seconds: 50}
 """
+SCALES = """apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: scales}
+spec:
+  cluster:
+    without: [controllers, scheduler]
+    nodeGroups: [{name: pool, min: 0, max: 1, target: 1, template: {cpu: "4", memory: 16Gi, pods: 110}}]
+    components:
+      autoscaler: {args: [--scan-interval=1s, --scale-down-unneeded-time=1s, --scale-down-delay-after-add=0s]}
+  steps: [{wait: {object: {kind: Node, count: 1}}}]
+"""
 MESSAGE = "the pod was bound to node 'n1' and is now bound to node 'n2'"
 NAME = PodBinding.about.name
 
@@ -137,3 +148,18 @@ def test_a_violation_ends_the_scenario_at_the_moment(tmp_path: Path) -> None:
     assert f"during the run: {NAME}: {MESSAGE}" in result.reason
     assert [each.message for each in result.violations] == [MESSAGE]
     assert result.seconds < 25.0, "the wait of 50 s went on"
+
+
+def test_the_nodes_that_an_autoscaler_asks_to_delete_are_known(tmp_path: Path) -> None:
+    simulation = Simulation(1)
+
+    async def play(cluster: SimulatedCluster) -> None:
+        running = RunningCheck(simulation.store, simulation.network)
+        await cluster.clock.sleep(30.0)
+        ((node, asked),) = running.scaled_down.items()
+        (deleted,) = [each for each in running.revisions if each.kind is kinds.NODE and each.value is None]
+        assert (node, len(asked)) == (deleted.name, 1)
+        assert asked[0] < deleted.revision
+
+    (scenario,) = read_text(SCALES, str(tmp_path / "scales.yaml"))
+    with_cluster(scenario.cluster, simulation, play)

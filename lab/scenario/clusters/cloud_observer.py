@@ -30,17 +30,25 @@ _ANSWERS: Final[Mapping[str, tuple[type[Message], type[Message]]]] = {
 
 
 class CloudObserver:
-    """Reports each call of the autoscaler to the cloud to `observe`, when it is answered."""
+    """Reports each call of the autoscaler to the cloud to `observe`, when it is answered.
+
+    `deletions` are the revisions at which it asked to delete a node, by node, also where no answer came.
+    """
 
     def __init__(self, store: Store, observe: Callable[[CloudCall], None]) -> None:
         self._store, self._observe = store, observe
+        self.deletions: dict[str, list[int]] = {}
         self._open: WeakKeyDictionary[Call, tuple[bytes, int, float]] = WeakKeyDictionary()
 
     def on_request(self, call: Call, data: bytes) -> None:
         """Keep a request of an autoscaler; kubelets and the program that simulates read, too."""
         is_autoscaler = call.client is not None and call.client.name.startswith("autoscaler")
-        if is_autoscaler and call.path.startswith(_SERVICE):
-            self._open[call] = data, self._store.revision, EPOCH_SECONDS + call.network.loop.time()
+        if not is_autoscaler or not call.path.startswith(_SERVICE):
+            return
+        self._open[call] = data, self._store.revision, EPOCH_SECONDS + call.network.loop.time()
+        if call.path == f"{_SERVICE}NodeGroupDeleteNodes":
+            for node in protocol.NodeGroupDeleteNodesRequest.FromString(data).nodes:
+                self.deletions.setdefault(node.name, []).append(self._store.revision)
 
     def on_response(self, call: Call, data: bytes, status: Status | None) -> None:
         """Report the answer of a request that is kept."""

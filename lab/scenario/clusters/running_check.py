@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from nominee.lab.history.fold import Fold
@@ -44,8 +44,14 @@ class RunningCheck:
         for time, changes in zip(store.times, store.log, strict=True):
             self._observe(time, changes)
         store.on_write = self._observe
-        cloud = CloudObserver(store, self._observe_cloud)
-        network.tap = AnswerObserver(store, self._observe_answer, ReadObserver(self._observe_read), cloud)
+        self._cloud = CloudObserver(store, self._observe_cloud)
+        reads = ReadObserver(self._observe_read)
+        network.tap = AnswerObserver(store, self._observe_answer, reads, self._cloud)
+
+    @property
+    def scaled_down(self) -> Mapping[str, Sequence[int]]:
+        """The revisions at which an autoscaler asked the cloud to delete a node, by node."""
+        return self._cloud.deletions
 
     def _observe(self, time: float, changes: Sequence[Change]) -> None:
         for change in changes:

@@ -195,6 +195,7 @@ class SimulatedCluster(ScenarioCluster):
             queued_pods=await self._queued_pods(),
             checkpoints=self._checkpoints(),
             errors=self._errors(),
+            scaled_down=self._running_check.scaled_down,
         )
         settings = settings_from(self._processes.configured, records_acknowledged=True)
         return self._running_check.results(names, settings, evidence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.scaling.node_deletion import NodeDeletion
 from tests.lab.invariants.histories import History, node, pod, result_of, violations_of
 
@@ -53,3 +53,11 @@ def test_a_pod_that_is_bound_to_a_deleted_node_is_counted() -> None:
     assert result_of(NodeDeletion, history, FIXED).counts == {"bound-after": 1}
     again = History().put(NODE, pod("p"), TAINTED).delete(NODE).put(NODE, BOUND)
     assert result_of(NodeDeletion, again, FIXED).counts == {}
+
+
+def test_a_tainted_node_that_another_client_deletes() -> None:
+    history = History().put(NODE, NOMINATED, TAINTED).delete(NODE)
+    result = result_of(NodeDeletion, history, FIXED, Evidence(now=history.now, scaled_down={}))
+    assert (result.violations, result.exceptions) == ((), {"deleted-by-others": 1})
+    asked = Evidence(now=history.now, scaled_down={"n1": [3]})
+    assert violations_of(NodeDeletion, history, FIXED, asked)

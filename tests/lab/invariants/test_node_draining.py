@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence, ScaleDown
 from nominee.lab.history.invariants.scaling.node_draining import NodeDraining
 from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
@@ -89,3 +89,17 @@ def test_a_pod_may_say_that_it_is_one_of_a_daemon_set() -> None:
     daemon = running()
     daemon.metadata.annotations["cluster-autoscaler.kubernetes.io/daemonset-pod"] = "true"
     assert violations_of(NodeDraining, deletion(daemon)) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_drained"),
+    [({}, False), ({"n1": [14]}, False), ({"n1": [15]}, True), ({"n1": [16]}, False), (None, True)],
+    ids=["never", "before the taint", "with the taint", "after the deletion", "unknown"],
+)
+def test_a_tainted_node_that_another_client_deletes(
+    asked: dict[str, list[int]] | None, is_drained: bool
+) -> None:
+    history = deletion(running(owner="ReplicaSet"))
+    result = result_of(NodeDraining, history, evidence=Evidence(now=history.now, scaled_down=asked))
+    assert bool(result.violations) is is_drained
+    assert result.exceptions == ({} if is_drained else {"deleted-by-others": 1})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -82,7 +82,8 @@ class Evidence:
 
     `now` is in seconds since the epoch. `queued_pods` are those that the schedulers' `/debug/queue` shows in
     a queue, on Permit or in binding. `checkpoints` are the files of running kubelets: pods by uid, by node.
-    `errors` are those that processes did not foresee, each a line.
+    `errors` are those that processes did not foresee, each a line. `scaled_down` are the revisions at which
+    an autoscaler asked the cloud to delete a node, by node.
     """
 
     now: float
@@ -90,3 +91,18 @@ class Evidence:
     queued_pods: frozenset[ObjectKey] | None = None
     checkpoints: Mapping[str, Mapping[str, CheckpointedPod]] | None = None
     errors: tuple[str, ...] | None = None
+    scaled_down: Mapping[str, Sequence[int]] | None = None
+
+    def may_be_scaled_down(self, node: str, since: int, until: int) -> bool:
+        """Return whether an autoscaler may have asked to delete a node between two revisions.
+
+        It may where that is not known: the history does not have who deleted a node.
+        """
+        return self.scaled_down is None or any(since <= at < until for at in self.scaled_down.get(node, ()))
+
+
+DELETED_BY_OTHERS: Final = {
+    "deleted-by-others": "the node had the autoscaler's taint, and another client deleted it or its "
+    "instance: the autoscaler had not asked the cloud to do so"
+}
+"""The exception of the checkers that ask `Evidence.may_be_scaled_down`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import DELETED_BY_OTHERS, ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_pending, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NODE, POD
@@ -19,7 +19,7 @@ class NodeDeletion(Checker):
     """Looks at the deletion of each node for pods that are nominated to it and not bound yet.
 
     The scheduler nominates a pod before it waits in Permit or PreBind (KEP-5278). A node that the autoscaler
-    removes has its taint; others may be deleted at any time.
+    removes has its taint, and it has asked the cloud for it; others may be deleted at any time.
     """
 
     about = Invariant(
@@ -29,6 +29,7 @@ class NodeDeletion(Checker):
         exceptions={
             "nominated-after-taint": "the pod was nominated when the node had the autoscaler's taint "
             "already: its last check may have come before",
+            **DELETED_BY_OTHERS,
         },
         counts={
             "nominated": "pods that were nominated to a node when the autoscaler deleted it, without "
@@ -44,15 +45,18 @@ class NodeDeletion(Checker):
         self._nominated: dict[str, Revision] = {}
         self._tainted: dict[str, Revision] = {}
         self._deleted: set[str] = set()
+        self._early: list[tuple[Revision, Revision, Revision]] = []
+        """Nominations and taints of nodes that were deleted then, and the deletions."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
-        """Note a nomination or taint, or check a deletion."""
+        """Note a nomination, a taint or a deletion."""
+        yield from ()
         if revision.kind is POD:
             self._observe_pod(revision)
             return
         node = revision.after(NODE)
         if node is None:
-            yield from self._check_deletion(revision)
+            self._note_deletion(revision)
             return
         self._deleted.discard(revision.name)
         if not any(taint.key == _TAINT for taint in node.spec.taints):
@@ -74,7 +78,7 @@ class NodeDeletion(Checker):
         elif uid not in self._nominated or _node(self._nominated[uid]) != pod.status.nominatedNodeName:
             self._nominated[uid] = revision
 
-    def _check_deletion(self, revision: Revision) -> Iterator[Violation]:
+    def _note_deletion(self, revision: Revision) -> None:
         self._deleted.add(revision.name)
         taint = self._tainted.pop(revision.name, None)
         if taint is None or revision.is_state:
@@ -88,12 +92,20 @@ class NodeDeletion(Checker):
             elif nomination.revision > taint.revision:
                 self.allow("nominated-after-taint")
             else:
+                self._early.append((nomination, taint, revision))
+
+    def finish(self, evidence: Evidence) -> Iterator[Violation]:
+        """Check the nodes that were deleted during a binding."""
+        for nomination, taint, deletion in self._early:
+            if evidence.may_be_scaled_down(deletion.name, taint.revision, deletion.revision):
                 yield self.violation(
                     "the autoscaler deleted the node while a pod was nominated to it",
                     nomination,
                     taint,
-                    revision,
+                    deletion,
                 )
+            else:
+                self.allow("deleted-by-others")
 
 
 def _node(nomination: Revision) -> str:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings, ScaleDown
+from nominee.lab.history.invariants.checking.evidence import (
+    DELETED_BY_OTHERS,
+    ComponentSettings,
+    Evidence,
+    ScaleDown,
+)
 from nominee.lab.history.invariants.checking.pods import (
     ended_pod,
     is_expendable,
@@ -25,12 +31,23 @@ BOUND_SECONDS: Final = 10.0
 """How long before the taint a pod must have been bound, so that the autoscaler has seen it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Undrained:
+    """A node that was deleted with its taint, and a pod that ran there."""
+
+    binding: Revision
+    taint: Revision
+    newest: Revision
+    deletion: Revision
+
+
 class NodeDraining(Checker):
     """Looks at the deletion of each node for pods that run there and were not evicted.
 
     The autoscaler taints the node, evicts its pods and deletes it when they are gone or terminate; where an
     eviction fails it takes the taint back. Pods of DaemonSets, those that say so by an annotation,
-    mirror pods and expendable ones may stay.
+    mirror pods and expendable ones may stay. Another client may delete a node that has the taint, so only
+    those count that the autoscaler has asked the cloud for.
     Source: cluster-autoscaler 1.36, core/scaledown/actuation (DrainNode, deleteNodesAsync; the snapshot of
     createSnapshot has no expendable pods), utils/pod (IsDaemonSetPod).
     """
@@ -43,6 +60,7 @@ class NodeDraining(Checker):
         exceptions={
             "bound-late": f"the pod was bound less than {BOUND_SECONDS:.0f} s before the taint, or after "
             "it: the autoscaler may not have seen it",
+            **DELETED_BY_OTHERS,
         },
     )
     kinds = frozenset({POD, NODE})
@@ -53,15 +71,17 @@ class NodeDraining(Checker):
         self._bound: dict[str, dict[str, Revision]] = {}
         self._newest: dict[str, Revision] = {}
         self._taints: dict[str, Revision] = {}
+        self._undrained: list[_Undrained] = []
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
-        """Note a pod or a taint, or check a deletion."""
+        """Note a pod, a taint or a deletion."""
+        yield from ()
         if revision.kind is POD:
             self._observe_pod(revision)
             return
         node = revision.after(NODE)
         if node is None:
-            yield from self._check_deletion(revision)
+            self._note_deletion(revision)
         elif any(taint.key == _TAINT for taint in node.spec.taints):
             self._taints.setdefault(revision.name, revision)
         else:
@@ -80,7 +100,7 @@ class NodeDraining(Checker):
         if before is None or not before.spec.nodeName:
             self._bound.setdefault(pod.spec.nodeName, {})[uid] = revision
 
-    def _check_deletion(self, revision: Revision) -> Iterator[Violation]:
+    def _note_deletion(self, revision: Revision) -> None:
         taint, bound = self._taints.pop(revision.name, None), self._bound.get(revision.name, {})
         if taint is None or revision.is_state:
             return
@@ -93,13 +113,22 @@ class NodeDraining(Checker):
             if self.served_time.between(binding.time, taint.time) < BOUND_SECONDS:
                 self.allow("bound-late")
             else:
-                yield self.violation(
-                    f"the autoscaler deleted the node while {newest.subject} ran there, and did not evict it",
-                    binding,
-                    taint,
-                    newest,
-                    revision,
-                )
+                self._undrained.append(_Undrained(binding, taint, newest, revision))
+
+    def finish(self, evidence: Evidence) -> Iterator[Violation]:
+        """Check the nodes that were deleted with a pod."""
+        for each in self._undrained:
+            deletion, newest = each.deletion, each.newest
+            if not evidence.may_be_scaled_down(deletion.name, each.taint.revision, deletion.revision):
+                self.allow("deleted-by-others")
+                continue
+            yield self.violation(
+                f"the autoscaler deleted the node while {newest.subject} ran there, and did not evict it",
+                each.binding,
+                each.taint,
+                newest,
+                deletion,
+            )
 
 
 def _must_be_evicted(pod: core.Pod, options: ScaleDown | None) -> bool:
