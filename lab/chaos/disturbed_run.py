@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -27,9 +28,11 @@ from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.chaos.restarting import changed_by_restart
 from nominee.lab.chaos.tracing import trace
+from nominee.lab.history.invariants.table import OF_NOW
 from nominee.lab.history.revision import Revision
 from nominee.lab.scenario.acting.base import Phase
 from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.fields.options import InvariantException
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.observing.leader import leading
@@ -37,7 +40,7 @@ from nominee.lab.scenario.observing.world import World, watched_kinds
 from nominee.lab.scenario.play.cleaning import clean
 from nominee.lab.scenario.play.narration import Narrator, Silent
 from nominee.lab.scenario.play.runner import Run
-from nominee.lab.scenario.result import Outcome, ScenarioResult
+from nominee.lab.scenario.result import Outcome, ScenarioResult, Violation
 from nominee.localcluster.cluster import ClusterError, ProcessState
 from nominee.localcluster.supervisor.model.states import COMING_UP, ChildState
 from nominee.machinery.api import kinds
@@ -58,6 +61,12 @@ _DISTURBING = (Phase.FAULTS, Phase.PROCESSES, Phase.FAILPOINTS)
 """When the steps after which a process may end with an error are undone: a leader loses its lease."""
 _ROUNDS_MAX = 4
 """What ends a finding may be new work, after which the cluster must come to rest again."""
+
+
+_AT_REST: Final = tuple(
+    InvariantException(name=name, reason="a call hangs: it is checked when the cluster has come to rest")
+    for name in sorted(OF_NOW)
+)
 
 
 class _Steps:
@@ -100,10 +109,10 @@ async def run_case(
     await keep_away(cluster, case)
     perturbing = Perturbing(case, cluster, undisturbed.launches, is_new=not clean_up)
     first = await perturbing.prepare()
-    observer, disturbed = ActivityObserver(cluster), scenario
+    observer, disturbed, judged = ActivityObserver(cluster), scenario, without_now(scenario, case)
     is_observed = not case.perturbations and undisturbed.is_asked
     if case.perturbations:
-        disturbed = perturbing.scenario(relaxed(scenario, case, undisturbed.needed))
+        disturbed = perturbing.scenario(relaxed(judged, case, undisturbed.needed))
     if is_observed:
         await observer.begin()
     began = len(await cluster.history())
@@ -135,7 +144,7 @@ async def run_case(
         writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
-                again = Run(only(scenario, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate)
+                again = Run(only(judged, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate)
                 result = await _again(result, run, again, tasks)
             elif is_observed:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
@@ -143,7 +152,7 @@ async def run_case(
             if result.outcome is Outcome.PASSED and not clean_up:
                 await cluster.clock.sleep(hang_seconds(case))  # a call may hang while all else rests
                 unsettled = await changed_by_restart(cluster, expectations)
-        found = (*result.violations, *await cluster.violations(scenario.except_invariants))
+        found = (*result.violations, *await violations_at_rest(scenario, case, cluster))
         violations = tuple(dict.fromkeys(found))
         result = replace(result, violations=violations)
         if clean_up and result.outcome is Outcome.PASSED and not violations and not unsettled:
@@ -162,6 +171,26 @@ async def run_case(
         facts=_facts(scenario, case, writes, result),
         work=work,
     )
+
+
+def without_now(scenario: Scenario, case: Case) -> Scenario:
+    """Return the scenario without the invariants of now, if a call may hang until its end.
+
+    A kubelet, for example, saves an allocation before it reports it.
+    """
+    if not hang_seconds(case):
+        return scenario
+    return replace(scenario, except_invariants=(*scenario.except_invariants, *_AT_REST))
+
+
+async def violations_at_rest(scenario: Scenario, case: Case, cluster: ScenarioCluster) -> Sequence[Violation]:
+    """Return the violations at the end; those of now must outlast a call that may still hang."""
+    found = await cluster.violations(scenario.except_invariants)
+    late = hang_seconds(case)
+    if late and any(each.invariant in OF_NOW for each in found):
+        await cluster.clock.sleep(late)
+        found = await cluster.violations(scenario.except_invariants)
+    return found
 
 
 async def _restored(cluster: ScenarioCluster, case: Case, run: Run, scenario: Scenario) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from nominee.lab.history.invariants.checking.checker import Checker
 from nominee.lab.history.invariants.claims.device_claims import DeviceClaims
 from nominee.lab.history.invariants.claims.protected_claims import ProtectedClaims
@@ -79,3 +81,5 @@ CHECKERS: tuple[type[Checker], ...] = (
     UnexpectedErrors,
 )
 """Every invariant; names are unique."""
+OF_NOW: Final = frozenset({Checkpoints.about.name, DeferredResizes.about.name})
+"""They compare the history with what a running process shows at another moment."""

@@ -11,8 +11,7 @@ import anyio.to_thread
 
 from nominee.lab.history.invariants.check import Check, Result
 from nominee.lab.history.invariants.checking.evidence import Acknowledged, ComponentSettings, Evidence
-from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
-from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.table import OF_NOW
 from nominee.lab.history.verification.evidence import collect
 from nominee.lab.history.verification.reading import History
 from nominee.lab.history.verification.settings import settings_of
@@ -20,8 +19,6 @@ from nominee.machinery.runtime.clock import Clock
 
 ATTEMPTS: Final = 8
 ATTEMPT_SECONDS: Final = 1.0
-_OF_NOW: Final = (Checkpoints, DeferredResizes)
-"""They compare the history with what a running process shows at another moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +70,8 @@ async def settled(
 
     `again` checks the invariants with these names again.
     """
-    of_now = {checker.about.name for checker in _OF_NOW}
     for _ in range(ATTEMPTS - 1):
-        doubtful = {each.invariant for each in results if each.violations} & of_now
+        doubtful = {each.invariant for each in results if each.violations} & OF_NOW
         if not doubtful:
             break
         await clock.sleep(ATTEMPT_SECONDS)

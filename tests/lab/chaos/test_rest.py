@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from unittest.mock import AsyncMock, create_autospec
+
 import pytest
 
+from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unrest, work_of
-from nominee.lab.chaos.disturbed_run import ended_by_themselves, left_down
+from nominee.lab.chaos.disturbed_run import (
+    ended_by_themselves,
+    left_down,
+    violations_at_rest,
+    without_now,
+)
+from nominee.lab.scenario.cluster import ScenarioCluster
+from nominee.lab.scenario.fields.options import InvariantException
+from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ProcessState
 from nominee.machinery.api.pb import coordination, core
 from nominee.machinery.runtime.clock import to_time
@@ -36,6 +48,36 @@ def test_a_process_that_ended_by_itself(last_exit: str, expected: str) -> None:
 def test_a_process_that_is_left_down(state: str, expected: str) -> None:
     process = ProcessState(name="scheduler", component="scheduler", state=state, last_exit="signal 9")
     assert left_down([process]) == expected
+
+
+@pytest.mark.parametrize(("loss", "is_late"), [("hang", True), ("lose-response", False)])
+def test_what_is_compared_with_now_is_judged_at_rest_if_a_call_hangs(loss: str, is_late: bool) -> None:
+    own = InvariantException(name="leaders-write", reason="on purpose")
+    scenario = Scenario(name="s", except_invariants=(own,))
+    found = without_now(scenario, Case.parse(f"kubelet-0:apiserver.Patch.pods={loss}"))
+    later = {"checkpoints-match-status", "deferred-resizes-are-queued"} if is_late else set()
+    assert {each.name for each in found.except_invariants} == {own.name} | later
+
+
+@pytest.mark.parametrize(
+    ("loss", "invariant", "is_asked_again"),
+    [
+        ("hang", "checkpoints-match-status", True),
+        ("hang", "one-node-per-pod", False),
+        ("lose-response", "checkpoints-match-status", False),
+    ],
+)
+async def test_a_violation_of_now_must_outlast_a_call_that_hangs(
+    loss: str, invariant: str, is_asked_again: bool
+) -> None:
+    violation = Violation(invariant=invariant, message="the status differs")
+    cluster = create_autospec(ScenarioCluster, instance=True)
+    cluster.clock = AsyncMock()
+    cluster.violations.side_effect = [[violation], []]
+    case = Case.parse(f"kubelet-0:apiserver.Patch.pods={loss}")
+    found = await violations_at_rest(Scenario(name="s"), case, cluster)
+    assert list(found) == ([] if is_asked_again else [violation])
+    assert cluster.clock.sleep.await_count == is_asked_again
 
 
 def node(name: str = "n1", ready: str = "True") -> core.Node:
