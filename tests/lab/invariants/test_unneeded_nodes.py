@@ -12,18 +12,22 @@ from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of,
 SETTINGS = ComponentSettings(scale_down=ScaleDown(unneeded_seconds=10, scan_seconds=1, threshold=0.5))
 
 
-def ready(*taints: str, status: str = "True") -> core.Node:
-    found = node("n1", cpu="4", taints=taints)
+def ready(*taints: str, status: str = "True", cpu: str = "4") -> core.Node:
+    found = node("n1", cpu=cpu, taints=taints)
     found.status.allocatable["memory"].string = "8Gi"
     found.status.conditions.add(type="Ready", status=status)
     return found
+
+
+def tainted(*, cpu: str = "4") -> core.Node:
+    return ready("ToBeDeletedByClusterAutoscaler", cpu=cpu)
 
 
 def seconds(count: int) -> list[core.Node]:
     return [node("other")] * count
 
 
-TAINTED = ready("ToBeDeletedByClusterAutoscaler")
+TAINTED = tainted()
 LARGE, SMALL = pod("p", node="n1", cpu="3"), pod("p", node="n1", cpu="2")
 
 
@@ -53,8 +57,18 @@ def test_a_node_that_is_needed_and_one_that_is_new() -> None:
         History().put(ready(), SMALL, *seconds(20), TAINTED),
         History().put(ready(), *seconds(20), LARGE, *seconds(6)).delete(LARGE).put(TAINTED),
         History().put(ready(), LARGE, *seconds(9)).delete(LARGE).put(*seconds(10), TAINTED),
+        History().put(ready(cpu="4"), LARGE, *seconds(20), ready(cpu="8"), *seconds(11), tainted(cpu="8")),
+        History().put(ready(cpu="0"), SMALL, *seconds(20), ready(), *seconds(11), TAINTED),
     ],
-    ids=["new", "older than the history", "half", "shorter than a look", "long ago"],
+    ids=[
+        "new",
+        "older than the history",
+        "half",
+        "shorter than a look",
+        "long ago",
+        "larger",
+        "without room",
+    ],
 )
 def test_nodes_that_were_not_needed(history: History) -> None:
     result = result_of(UnneededNodes, history, SETTINGS)

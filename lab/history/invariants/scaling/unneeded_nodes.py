@@ -106,7 +106,11 @@ class UnneededNodes(Checker):
             self._nodes.pop(name, None)
             return
         node = self._nodes.setdefault(name, _Node(float("-inf") if revision.is_state else revision.time))
-        node.allocatable = node_allocatable(obj)
+        allocatable = node_allocatable(obj)
+        if allocatable != node.allocatable:
+            node.follow(options, revision.time, self.served_time)  # it was in use until now
+            node.allocatable = allocatable
+            node.follow(options, revision.time, self.served_time)
         was_tainted, node.is_tainted = node.is_tainted, any(each.key == _TAINT for each in obj.spec.taints)
         if was_tainted or not node.is_tainted or not condition_is(obj.status.conditions, "Ready"):
             return
