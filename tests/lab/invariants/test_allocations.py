@@ -29,6 +29,7 @@ VIOLATED = {
         .put(pod("b", node="n1", cpu="1100m", allocated="1100m")),
         19,
     ),
+    "reported long after it shrank": (History().put(NODE, A, node("n1", cpu="1"), *HEARTBEATS, B), 11),
     "again more after it shrank": (
         History().put(NODE, A, B, node("n1", cpu="500m"), *HEARTBEATS).delete(A).put(C), 13
     ),
@@ -48,6 +49,7 @@ HELD = {
     "on another node": History().put(NODE, node("n2"), A, B, pod("c", node="n2", allocated="1")),
     "allocatable shrank": History().put(NODE, A, B, node("n1", cpu="1")),
     "fits again": History().put(NODE, A, B, node("n1", cpu="1")).delete(A).put(NODE, C),
+    "allocated before it shrank, reported after": History().put(NODE, A, node("n1", cpu="1"), B),
     "fewer pods on a node that shrank": (
         History().put(NODE, A, B, node("n1", cpu="500m"), *HEARTBEATS).delete(A)
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.message import Message
 
 from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
@@ -182,10 +183,13 @@ def test_other_failures(history: History) -> None:
     assert violations_of(LateRejections, history) == []
 
 
-def test_a_node_that_changed_may_reject_its_pods() -> None:
-    result = result_of(
-        LateRejections, History().put(node("n1"), RUNS, node("n1", cpu="1"), failed("OutOfcpu"))
-    )
+@pytest.mark.parametrize(
+    "writes",
+    [(RUNS, node("n1", cpu="1")), (pod("p", node="n1"), node("n1", cpu="1"), RUNS)],
+    ids=["after the first report", "between admission and report"],
+)
+def test_a_node_that_changed_may_reject_its_pods(writes: tuple[Message, ...]) -> None:
+    result = result_of(LateRejections, History().put(node("n1"), *writes, failed("OutOfcpu")))
     assert result.violations == ()
     assert result.exceptions == {"node-changed": 1}
 

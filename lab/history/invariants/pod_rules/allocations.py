@@ -57,7 +57,7 @@ class _Node:
     shares: dict[str, _Share] = field(default_factory=dict)
     total: Resources = field(default_factory=dict)
     shrunk: Resources = field(default_factory=dict)
-    """By resource that shrank below what was allocated: how much may stay allocated until it fits again."""
+    """By resource that shrank: how much may stay allocated until it fits again."""
     shrunk_at: float = 0.0
     excess: _Excess | None = None
 
@@ -73,25 +73,23 @@ class _Node:
     def resize(self, allocatable: Resources, time: float) -> bool:
         """Replace the allocatable resources, and return whether some shrank below the allocated ones.
 
-        What is allocated may stay then.
+        What is allocated may stay then. The reports of the last pods may still come.
         """
-        shrunk = [
-            name
-            for name, former in self.allocatable.items()
-            if allocatable.get(name, 0) < min(former, self.total.get(name, 0))
-        ]
-        self.shrunk |= {name: self.total[name] for name in shrunk}
+        smaller = [name for name, former in self.allocatable.items() if allocatable.get(name, 0) < former]
+        self.shrunk |= {name: self.total.get(name, 0) for name in smaller}
         self.shrunk_at = time
         self.allocatable = allocatable
-        return bool(shrunk)
+        return any(allocatable.get(name, 0) < self.shrunk[name] for name in smaller)
 
     def follow_shrinking(self, time: float) -> None:
         """Lower the allowed excess as pods end. Until it has settled it rises as well: writes may be late."""
         for name, kept in list(self.shrunk.items()):
             total = self.total.get(name, 0)
-            if total <= self.allocatable.get(name, 0):
+            if time - self.shrunk_at < SETTLE_SECONDS:
+                self.shrunk[name] = total
+            elif total <= self.allocatable.get(name, 0):
                 del self.shrunk[name]
-            elif total < kept or time - self.shrunk_at < SETTLE_SECONDS:
+            elif total < kept:
                 self.shrunk[name] = total
 
     def exceeded(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class LateRejections(Checker):
         description="A pod whose containers the kubelet has reported is not Failed by admission.",
         checks="pods that failed by admission",
         exceptions={
-            "node-changed": "the node's labels or allocatable resources changed after the pod was admitted",
+            "node-changed": "the node's labels or allocatable resources changed after the pod was bound",
             "victim-counted": "the end of a pod that the kubelet had preempted was written within "
             f"{_RESTART_SECONDS:g} s before: a kubelet that restarts meanwhile counts it, and orders pods by "
             "their creation in whole seconds (kubernetes/kubernetes#141210)",
@@ -48,6 +48,8 @@ class LateRejections(Checker):
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._changed: dict[str, int] = {}
+        self._bound: dict[str, int] = {}
+        """The revisions at which pods got their node: a kubelet admits them before it reports containers."""
         self._admitted: dict[str, Revision] = {}
         self._preempted: dict[str, float] = {}
 
@@ -58,9 +60,12 @@ class LateRejections(Checker):
             return
         ended, pod = ended_pod(revision), revision.after(POD)
         if ended is not None:
+            self._bound.pop(ended.metadata.uid, None)
             self._admitted.pop(ended.metadata.uid, None)
         if pod is None:
             return
+        if pod.spec.nodeName:
+            self._bound.setdefault(pod.metadata.uid, revision.revision)
         admitted = self._admitted.get(pod.metadata.uid)
         if pod.status.phase == "Failed":
             if pod.status.reason == PREEMPTED:
@@ -85,7 +90,7 @@ class LateRejections(Checker):
         self.checked += 1
         if admitted is None:
             return
-        if self._changed.get(pod.spec.nodeName, 0) > admitted.revision:
+        if self._changed.get(pod.spec.nodeName, 0) > self._bound.get(pod.metadata.uid, admitted.revision):
             self.allow("node-changed")
             return
         if revision.time - self._preempted.get(pod.spec.nodeName, 0.0) <= _RESTART_SECONDS:
