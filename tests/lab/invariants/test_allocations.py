@@ -6,7 +6,7 @@ import pytest
 
 from nominee.lab.history.invariants.checking.evidence import Evidence
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
-from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
+from tests.lab.invariants.histories import BEGIN, History, event, node, pod, result_of, violations_of
 
 NODE = node("n1", cpu="2")
 
@@ -113,3 +113,16 @@ def test_requests_count_where_the_kubelet_reports_no_allocation() -> None:
 def test_a_shrink_is_counted_once() -> None:
     history = History().put(NODE, A, B, node("n1", cpu="1"), A, B)
     assert result_of(Allocations, history).exceptions == {"allocatable-shrank": 1}
+
+
+@pytest.mark.parametrize(
+    ("victim", "seconds", "count"),
+    [("a", 30, 0), ("a", 36, 1), ("c", 30, 1)],
+    ids=["late", "later", "another"],
+)
+def test_the_end_of_a_preempted_pod_may_be_reported_late(victim: str, seconds: int, count: int) -> None:
+    preempted = event("e", "Preempting", {"a": A, "c": pod("elsewhere", node="n2")}[victim])
+    history = History().put(NODE, A, B, preempted, C, *[node("other")] * seconds, NODE).delete(A)
+    result = result_of(Allocations, history, evidence=_later(history))
+    assert len(result.violations) == count
+    assert ("preempted" in result.exceptions) is (count == 0)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
+from nominee.lab.history.invariants.pod_rules.late_rejections import PREEMPTED
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import NODE, POD
+from nominee.machinery.api.kinds import EVENT, NODE, POD
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import (
     PODS,
@@ -24,7 +25,9 @@ from nominee.machinery.resources.pod_resources import (
 SETTLE_SECONDS: Final = 5.0
 """How long an excess must last: a kubelet writes the statuses of its pods independently, so that what one pod
 has got may be reported before another pod reports that it has returned it."""
-
+PREEMPTED_SECONDS: Final = 35.0
+"""How long it may last if a pod that the kubelet preempted has returned it: the report of its end may have no
+answer until the deadline of the call, 30 s, and is made again."""
 
 OBJECTS_MAX: Final = 20
 """Pods that a violation names."""
@@ -92,11 +95,17 @@ class _Node:
             elif total < kept:
                 self.shrunk[name] = total
 
-    def exceeded(self) -> tuple[str, ...]:
-        """Return the resources of which more is allocated than there is, or than may stay."""
+    def exceeded(self, without: Container[str] = ()) -> tuple[str, ...]:
+        """Return the resources of which more is allocated than there is, or than may stay.
+
+        Pods `without` do not count.
+        """
+        total = self.total
+        for uid in [uid for uid in self.shares if uid in without]:
+            total = subtract(total, self.shares[uid].resources)
         return tuple(
             name
-            for name, number in self.total.items()
+            for name, number in total.items()
             if number > 0 and number > max(self.allocatable.get(name, 0), self.shrunk.get(name, 0))
         )
 
@@ -118,16 +127,25 @@ class Allocations(Checker):
             "more is allocated until all fit again",
             "settling": f"an excess that was gone within {SETTLE_SECONDS:.0f} s: reports of different "
             "pods may come in any order",
+            "preempted": f"an excess of up to {PREEMPTED_SECONDS:.0f} s, which a pod explains that the "
+            "kubelet has preempted by an event: the report of its end may be late",
         },
     )
-    kinds = frozenset({POD, NODE})
+    kinds = frozenset({POD, NODE, EVENT})
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._nodes: dict[str, _Node] = {}
+        self._preempted: set[str] = set()
+        """The pods, by uid, whose room a kubelet has given to a critical pod."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
-        """Follow a pod's or a node's change."""
+        """Follow a pod's or a node's change, or note a preemption."""
+        if revision.kind is EVENT:
+            event = revision.after(EVENT)
+            if event is not None and event.reason == PREEMPTED and event.involvedObject.kind == "Pod":
+                self._preempted.add(event.involvedObject.uid)
+            return
         is_node = revision.kind is NODE
         names = self._observe_node(revision) if is_node else self._observe_pod(revision)
         for name in names:
@@ -155,6 +173,7 @@ class Allocations(Checker):
         changed = []
         if ended is not None and ended.spec.nodeName:
             self._set(ended.spec.nodeName, ended.metadata.uid, None)
+            self._preempted.discard(ended.metadata.uid)
             changed.append(ended.spec.nodeName)
         if pod is not None and pod.spec.nodeName:
             before = same_pod_before(revision)
@@ -196,6 +215,9 @@ class Allocations(Checker):
     def _report(self, name: str, node: _Node, excess: _Excess, now: float) -> Iterator[Violation]:
         seconds = self.served_time.between(excess.since, now)
         if excess.is_reported or seconds < SETTLE_SECONDS:
+            return
+        if seconds < PREEMPTED_SECONDS and not node.exceeded(self._preempted):
+            self.allow("preempted")
             return
         parts = [
             f"{each}: {node.total.get(each, 0)} of {node.allocatable.get(each, 0)}"
