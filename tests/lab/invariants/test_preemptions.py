@@ -130,3 +130,13 @@ def test_victims_of_a_pod_that_still_waits_are_not_counted() -> None:
     history = _preemption(cpu="1")
     history.revisions = [each for each in history.revisions if each.name != "high" or each.previous is None]
     assert result_of(RedundantVictims, history).checked == 0
+
+
+@pytest.mark.parametrize(("writes", "count"), [(1, 0), (16, 1)], ids=["at once", "later"])
+def test_a_mark_may_reach_a_pod_that_was_created_again(writes: int, count: int) -> None:
+    low, again = pod("low", node="n1", priority=1), pod("low", uid="other", node="n1", priority=2)
+    marked = pod("low", uid="other", node="n1", priority=2, conditions=MARKED)
+    history = History().put(low, pod("high", priority=2)).delete(low).put(*[again] * writes, marked)
+    result = result_of(VictimPriority, history)
+    assert len(result.violations) == count
+    assert result.exceptions == ({} if count else {"former-object": 1})

@@ -10,6 +10,7 @@ from cachetools import LRUCache
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.former_objects import FORMER_OBJECT, FormerObjects
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_pending, same_pod_before
 from nominee.lab.history.invariants.checking.preemptions import PODS_MAX, is_marked, preemptor_uid
 from nominee.lab.history.revision import Revision
@@ -37,6 +38,8 @@ class _Mark:
     victim: _Known
     highest_waiting: int | None
     """The highest priority of the pods that waited for room when it was marked, or shortly before."""
+    has_former: bool
+    """Whether the mark may have been meant for a former pod of the name."""
 
 
 class VictimPriority(Checker):
@@ -44,6 +47,8 @@ class VictimPriority(Checker):
 
     The event comes after the eviction, and is lost if the scheduler dies between; then the victim's mark
     (DisruptionTarget with reason PreemptionByScheduler) shows an eviction by some pod that waited for room.
+    Neither the mark nor the deletion names a uid: a pod that was created again may have another priority.
+    Source: kube-scheduler 1.36, util.PatchPodStatus and util.DeletePod.
     """
 
     about = Invariant(
@@ -53,6 +58,7 @@ class VictimPriority(Checker):
         exceptions={
             "preemptor-unknown": "no Preempted event names the preemptor, but a pod of higher priority "
             "waited for room",
+            **FORMER_OBJECT,
         },
     )
     kinds = frozenset({POD, EVENT})
@@ -64,6 +70,7 @@ class VictimPriority(Checker):
         self._waiting: dict[str, int] = {}
         self._waited: LRUCache[str, tuple[int, float]] = LRUCache(PODS_MAX)
         self._marks: dict[str, _Mark] = {}
+        self._former = FormerObjects()
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a pod's priority or mark, or compare the pods of an event."""
@@ -72,6 +79,7 @@ class VictimPriority(Checker):
             if event is not None and not revision.is_state:
                 yield from self._compare(event, revision)
             return
+        self._former.observe(revision)
         ended, pod = ended_pod(revision), revision.after(POD)
         if ended is not None:
             uid = ended.metadata.uid
@@ -92,7 +100,11 @@ class VictimPriority(Checker):
         before = same_pod_before(revision)
         if is_marked(pod) and not revision.is_state and not (before is not None and is_marked(before)):
             self.checked += 1
-            self._marks[uid] = _Mark(_Known(priority, revision), self._highest_waiting(uid, revision.time))
+            self._marks[uid] = _Mark(
+                victim=_Known(priority, revision),
+                highest_waiting=self._highest_waiting(uid, revision.time),
+                has_former=self._former.may_reach(revision, self.served_time),
+            )
 
     def _stops_waiting(self, uid: str, time: float) -> None:
         priority = self._waiting.pop(uid, None)
@@ -132,6 +144,9 @@ class VictimPriority(Checker):
             highest = mark.highest_waiting
             if highest is not None and highest > mark.victim.priority:
                 self.allow("preemptor-unknown")
+                continue
+            if mark.has_former:
+                self.allow("former-object")
                 continue
             waited = "no pod" if highest is None else f"no pod of more than priority {highest}"
             message = (
