@@ -41,6 +41,19 @@ def test_a_deletion_may_remove_the_finalizers_of_garbage_collection() -> None:
     assert _problems(History().put(orphaning).delete(orphaning)) == []
 
 
+@pytest.mark.parametrize(
+    ("finalizer", "replicas", "problems"),
+    [("foregroundDeletion", 1, 0), ("foregroundDeletion", 2, 2), ("a", 1, 1)],
+)
+def test_another_deletion_adds_the_finalizer_of_its_policy_alone(
+    finalizer: str, replicas: int, problems: int
+) -> None:
+    first, second = replica_set(deletes_at=BEGIN), replica_set(deletes_at=BEGIN, replicas=replicas)
+    first.metadata.finalizers.append("example.com/keep")
+    second.metadata.finalizers.extend(["example.com/keep", finalizer])
+    assert len(_problems(History().put(first, second))) == problems
+
+
 @pytest.mark.parametrize(("writes", "problems"), [(0, 0), (3, 1)])
 def test_a_deletion_that_is_under_way_does_not_see_a_finalizer(writes: int, problems: int) -> None:
     history = History().put(pod("p"), pod("p", finalizers=["a"]))

@@ -15,7 +15,9 @@ from nominee.machinery.api.objects import copy_of, metadata_of
 from nominee.machinery.api.pb import core
 
 _OF_GARBAGE_COLLECTION: Final = {"orphan", "foregroundDeletion"}
-"""Finalizers that a deletion removes by itself if it has another propagationPolicy."""
+"""Finalizers that a deletion adds, and removes, by itself for its propagationPolicy."""
+_OF_DELETION: Final = ("finalizers", "deletionTimestamp", "deletionGracePeriodSeconds")
+"""The fields that another DELETE of an object that is being deleted may change."""
 _UNDER_WAY_SECONDS: Final = 2.0
 
 
@@ -36,7 +38,9 @@ class ObjectMetadata(Checker):
         exceptions={
             "deletion-under-way": "an object that got its first finalizer up to "
             f"{_UNDER_WAY_SECONDS:g} s before is removed: a DELETE looks at finalizers once, when it has "
-            "read the object"
+            "read the object",
+            "another-deletion": "another DELETE of an object that is being deleted adds the finalizer of its "
+            "propagationPolicy, and changes nothing else",
         },
     )
     kinds = frozenset(set(KINDS) - {LEASE, EVENT})
@@ -66,6 +70,12 @@ class ObjectMetadata(Checker):
             self._finalized[revision.key] = revision.time
         for problem in _problems(before, obj):
             yield self.violation(problem, revision)
+        added = _finalizers_of_deleted(before, obj)
+        if added and added <= _OF_GARBAGE_COLLECTION and _is_deleted_again(before, obj):
+            self.allow("another-deletion")
+        elif added:
+            names = ", ".join(sorted(added))
+            yield self.violation(f"the object was deleted, and got the finalizers {names}", revision)
 
 
 def _problems(before: Message, obj: Message) -> Iterator[str]:
@@ -77,12 +87,30 @@ def _problems(before: Message, obj: Message) -> Iterator[str]:
             yield "the object was deleted, and is not any more"
         elif old.deletionTimestamp != new.deletionTimestamp and not isinstance(obj, core.Pod):
             yield "the object was deleted, and its deletionTimestamp changed"
-        added = set(new.finalizers) - set(old.finalizers)
-        if added:
-            yield f"the object was deleted, and got the finalizers {', '.join(sorted(added))}"
     yield from _generations(before, obj)
     if _is_idle(before, obj):
         yield "the write changes nothing"
+
+
+def _finalizers_of_deleted(before: Message, obj: Message) -> set[str]:
+    """Return the finalizers that an object got which was being deleted already."""
+    old = metadata_of(before)
+    return (
+        set(metadata_of(obj).finalizers) - set(old.finalizers) if old.HasField("deletionTimestamp") else set()
+    )
+
+
+def _is_deleted_again(before: Message, obj: Message) -> bool:
+    """Return whether a write may be that of another DELETE, which has a propagationPolicy of its own.
+
+    Source: kube-apiserver 1.36, updateForGracefulDeletionAndFinalizers: only a deletion whose grace period
+    has not passed refuses the finalizers of the next one.
+    """
+    states = [copy_of(before), copy_of(obj)]
+    for state in states:
+        for name in _OF_DELETION:
+            metadata_of(state).ClearField(name)
+    return states[0] == states[1]
 
 
 def _generations(before: Message, obj: Message) -> Iterator[str]:
