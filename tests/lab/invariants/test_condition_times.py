@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from nominee.lab.history.invariants.check import Check
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.objects.condition_times import ConditionTimes
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import apps, autoscaling, core
@@ -73,6 +78,45 @@ def test_two_transitions_in_a_second_have_one_time() -> None:
 )
 def test_a_condition_contradicts_its_time(writes: list[core.Pod], problem: str) -> None:
     assert _problems(History().put(*writes)) == [problem]
+
+
+ANSWER = Answer(
+    client="controllers",
+    method=Method.PATCH,
+    outcome=Outcome.DONE,
+    kind=kinds.POD,
+    namespace="default",
+    name="p",
+    begin=4,
+    end=5,
+    resource_version=5,
+    begin_time=BEGIN + 1.5,
+)
+
+
+@pytest.mark.parametrize(
+    ("answers", "problems"),
+    [
+        ([ANSWER], 0),
+        ([replace(ANSWER, begin_time=BEGIN + 4.5)], 1),
+        ([replace(ANSWER, begin_time=BEGIN + 4.5, was_frozen=True)], 0),
+        ([replace(ANSWER, resource_version=4)], 1),
+        ([replace(ANSWER, method=Method.GET)], 1),
+        ([], 1),
+    ],
+)
+def test_a_write_that_was_sent_early_has_the_time_of_the_former_status(
+    answers: list[Answer], problems: int
+) -> None:
+    unready = _pod(("Ready", "False", 0))
+    history = History().put(unready, *[unready] * 3, _pod(("Ready", "True", 0)))
+    check = Check(ComponentSettings(observes_answers=True), [ConditionTimes.about.name])
+    assert [found for revision in history.revisions for found in check.observe(revision)] == []
+    for answer in answers:
+        check.observe_answer(answer)
+    (result,) = check.finish(Evidence(now=history.now))
+    assert len(result.violations) == problems
+    assert result.exceptions.get("sent-early", 0) == 1 - problems
 
 
 def test_a_clock_that_was_ahead_may_have_given_the_time_of_this_write() -> None:

@@ -55,6 +55,8 @@ class Checker:
     """The kinds whose revisions `observe` gets; None: all keys, and the checker decodes nothing."""
     takes_answers: ClassVar[bool] = False
     """Whether `observe_answer`, `observe_read` and `observe_cloud` are called."""
+    needs_answers: ClassVar[bool] = True
+    """Whether a checker that takes answers has no verdict without them."""
     reads_logs: ClassVar[bool] = False
     """Whether `finish` needs the errors in the processes' logs."""
     reads_settings: ClassVar[bool] = False
@@ -74,7 +76,7 @@ class Checker:
 
     def unchecked(self, evidence: Evidence) -> str:
         """Return why this history cannot be checked, or ""."""
-        if self.takes_answers and not self.settings.observes_answers:
+        if self.takes_answers and self.needs_answers and not self.settings.observes_answers:
             return "the answers of the API servers were not observed"
         if self.reads_scale_down and self.settings.scale_down is None:
             return "the options of an autoscaler are not known"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import Message
 
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.former_objects import FORMER_OBJECT, FormerObjects
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import KINDS, AnyKind
@@ -42,9 +44,30 @@ def _conditions(obj: Message | None) -> Sequence[core.PodCondition]:
     return () if obj is None else getattr(obj, "status").conditions  # noqa: B009  # mypy knows no such attribute
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A transition with the time of the former status, which was written at `since`."""
+
+    revision: Revision
+    old: core.PodCondition
+    new: core.PodCondition
+    since: float
+    problem: str
+
+    def was_early(self, answer: Answer) -> bool:
+        """Return whether the status was computed so early that its second may be that of the former one.
+
+        A process that has just gone on may have computed it before it was frozen.
+        """
+        began = answer.begin_time
+        return answer.was_frozen or not _transition(self.old, self.new, began - self.since, began)
+
+
 class ConditionTimes(Checker):
     """Compares the conditions of an object before and after each write of it.
 
+    A write may come long after its status was computed, as one that waits for a frozen API server. When it
+    was sent is known where answers are observed; there a kept time is a violation at the end only.
     Source: apimachinery 1.36, meta.SetStatusCondition; kubelet, updateLastTransitionTime; scheduler,
     podutil.UpdatePodCondition; replicaset and replication, SetCondition (which compares the reason, too).
     """
@@ -59,8 +82,12 @@ class ConditionTimes(Checker):
         exceptions={
             **FORMER_OBJECT,
             "unseen-not-ready": "Ready was False for the node's sake, and its kubelet may not have seen it",
+            "sent-early": f"the write was late: it was sent within {RESOLUTION_SECONDS:g} s after the former "
+            "transition, or by a process that had been frozen",
         },
     )
+    takes_answers = True
+    needs_answers = False
     kinds = frozenset(kind for kind in KINDS if _has_conditions(kind))
 
     def __init__(self, settings: ComponentSettings) -> None:
@@ -68,6 +95,8 @@ class ConditionTimes(Checker):
         self._former = FormerObjects()
         self._changed: dict[str, dict[str, float]] = {}
         """When the status of each condition was last written, by key and type; clocks may differ from it."""
+        self._kept: dict[tuple[str, int], list[_Kept]] = {}
+        """By key and revision; no answer shows yet that the write was sent early."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Compare the conditions of an object with the former ones."""
@@ -97,15 +126,38 @@ class ConditionTimes(Checker):
                     problem = f"is of generation {observed}, and the object has generation {generation}"
                     yield self.violation(f"the condition {each.type} {problem}", revision)
             changed = self._changed.setdefault(revision.key, {})
-            age = revision.time - changed.get(each.type, revision.time)
+            since = changed.get(each.type, revision.time)
             if old is None or old.status != each.status:
                 changed[each.type] = revision.time
             is_own = "/" not in each.type  # others, as those of readiness gates, are written by users
-            problem = _transition(old, each, age, revision.time) if old is not None and is_own else ""
+            if old is None or not is_own:
+                continue
+            problem = _transition(old, each, revision.time - since, revision.time)
             if problem and _is_marked(each.type, former):
                 self.allow("unseen-not-ready")
+            elif problem and old.status != each.status and self.settings.observes_answers:
+                kept = _Kept(revision, old, each, since, f"the condition {each.type} {problem}")
+                self._kept.setdefault((revision.key, revision.revision), []).append(kept)
             elif problem:
                 yield self.violation(f"the condition {each.type} {problem}", revision)
+
+    def observe_answer(self, answer: Answer) -> Iterator[Violation]:
+        """Drop the transitions of a write that was sent early."""
+        if self._kept and answer.outcome is Outcome.DONE and answer.method in (Method.UPDATE, Method.PATCH):
+            written = answer.kind.key(answer.namespace, answer.name), answer.resource_version
+            kept = self._kept.pop(written, [])
+            left = [each for each in kept if not each.was_early(answer)]
+            for _ in range(len(kept) - len(left)):
+                self.allow("sent-early")
+            if left:
+                self._kept[written] = left
+        yield from ()
+
+    def finish(self, evidence: Evidence) -> Iterator[Violation]:
+        """Report the transitions whose write was not sent early, or has no answer."""
+        for kept in self._kept.values():
+            for each in kept:
+                yield self.violation(each.problem, each.revision)
 
 
 def _is_marked(name: str, former: Sequence[core.PodCondition]) -> bool:
