@@ -165,6 +165,7 @@ class JobController(PodOwner[batch.Job]):
             )
         else:
             deleted = []
+        sync.now = self.clock.now()  # the calls may have taken long: conditions have the time after them
         sync.note_work(len(created), deleted)
         return failure
 

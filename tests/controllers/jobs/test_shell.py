@@ -74,6 +74,20 @@ def _end(api: FakeApi, of: core.Pod, phase: str = "Succeeded") -> None:
     api.put(ended)
 
 
+async def test_a_job_is_resumed_when_its_pods_are_created() -> None:
+    suspended = [condition("Suspended", lastTransitionTime=stamp(0))]
+    api = FakeApi.of(job(completions=1, status={"conditions": suspended}))
+    api.hold["create"] = anyio.Event()
+    async with _running(api) as clock:
+        await clock.advance(5)
+        before = clock.now()
+        api.hold.pop("create").set()
+        await clock.advance(3)
+    status = _job(api).status
+    assert [(c.type, c.status) for c in status.conditions] == [("Suspended", "False")]
+    assert status.conditions[0].lastTransitionTime.seconds == status.startTime.seconds == int(before)
+
+
 async def test_a_job_runs_to_its_end() -> None:
     api = FakeApi.of(job(completions=3, parallelism=2))
     async with _running(api) as clock:
