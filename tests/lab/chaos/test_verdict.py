@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +17,14 @@ from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields.options import AcceptedFinding
 from nominee.lab.scenario.format.model import Scenario, Step
+from nominee.lab.scenario.format.reading import read_file
 from nominee.lab.scenario.result import Outcome, ScenarioResult, StepResult, Violation
 from nominee.lab.scenario.steps.expect import Expect, Mode
 from nominee.lab.scenario.steps.objects.patch import Patch
 from nominee.lab.scenario.steps.wait import Wait
 
+GOING_BACK = Path(__file__).parents[3] / "scenarios" / "chaos-api-servers.yaml"
+"""A scenario without WatchListClient."""
 POD = ObjectCondition(kind="Pod", name="p")
 CASE = Case.parse("scheduler:scheduler.bind.before=error")
 SCENARIO = Scenario(
@@ -201,6 +205,24 @@ def test_a_finished_job_may_keep_a_pod_whose_creation_had_no_answer(
     )
     held = result(Outcome.PASSED)
     assert judge(Case.parse(case), held, SCENARIO, reached=True, unsettled=found).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("case", "became", "is_accepted"),
+    [
+        ("travel@3", "is still True", True),
+        ("switch@3", "is still True", False),
+        ("travel@3", "became False", False),
+    ],
+)
+def test_a_kubelet_that_goes_back_in_time_has_new_times(case: str, became: str, is_accepted: bool) -> None:
+    (scenario,) = read_file(GOING_BACK)
+    message = f"the condition Ready {became}, and its lastTransitionTime changed"
+    ended = result(
+        Outcome.PASSED, violations=(Violation(invariant="conditions-keep-their-times", message=message),)
+    )
+    found = judge(Case.parse(f"kubelet-0:apiserver-1={case}"), ended, scenario, reached=True)
+    assert (found.verdict is Verdict.ACCEPTED) is is_accepted
 
 
 def test_the_reason_and_the_link_are_part_of_the_result() -> None:
