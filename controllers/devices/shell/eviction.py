@@ -91,7 +91,10 @@ class DeviceTaintEviction(Controller):
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         pod = self.pods.get(key.name, key.namespace)
-        if pod is None or not pod.spec.nodeName or pod.metadata.HasField("deletionTimestamp"):
+        if pod is None or not pod.spec.nodeName:
+            return None
+        if pod.metadata.HasField("deletionTimestamp"):
+            self._pod_gone(pod)  # it may terminate for long where its kubelet is gone
             return None
         uid = pod.metadata.uid
         ends = None if uid in self._evicted else self._ends_at(pod)

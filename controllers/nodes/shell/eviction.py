@@ -55,7 +55,10 @@ class TaintEviction(Controller):
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         pod = self.pods.get(key.name, key.namespace)
-        if pod is None or is_terminating(pod):
+        if pod is None:
+            return None
+        if is_terminating(pod):
+            self._due.pop(pod.metadata.uid, None)  # it may terminate for long where its kubelet is gone
             return None
         node = self.nodes.get(pod.spec.nodeName)
         seconds = seconds_to_live(pod, node.spec.taints if node is not None else ())

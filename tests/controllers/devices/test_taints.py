@@ -21,6 +21,7 @@ from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.runtime import logs
 from nominee.machinery.runtime.clock import FakeClock, rfc3339
 from tests.controllers.builders import pod
+from tests.controllers.contexts import context_of
 from tests.support.devices import allocation, claim, device, resource_slice, using
 from tests.support.fake_api import FakeApi
 
@@ -133,6 +134,26 @@ async def test_a_pod_stays_for_as_long_as_its_claim_tolerates_the_taint() -> Non
         assert not is_gone(api)
         await clock.advance(2)
         await api.until(lambda: is_gone(api))
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+async def test_a_pod_that_terminates_is_forgotten(seconds: int) -> None:
+    api = FakeApi()
+    api.put(running_pod())
+    context = context_of(api, FakeClock(ADDED))
+    informers = context.informers
+    pods = informers.of(kinds.POD)
+    pods._put(running_pod())
+    controller, key = DeviceTaintEviction(context), ObjectKey("default", "p")
+    informers.of(kinds.RESOURCE_CLAIM)._put(user(tolerates(seconds)))
+    informers.of(kinds.RESOURCE_SLICE)._put(tainted(taint()))
+    await controller.reconcile(key)
+    assert controller._waiting | controller._evicted == {"uid-p"}
+    ending = running_pod()
+    ending.metadata.deletionTimestamp.seconds = int(ADDED)
+    pods._put(ending)
+    await controller.reconcile(key)
+    assert controller._waiting | controller._evicted == set()
 
 
 async def test_the_first_sight_of_a_taint_without_a_time_is_kept_in_a_full_cache(
