@@ -1,4 +1,4 @@
-"""Changes that are due at rest: deadlines, and the ends of containers. No I/O."""
+"""Changes that are due at rest: deadlines, the ends of containers, and evictions. No I/O."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from contextlib import suppress
 from typing import Final
 
 from nominee.lab.chaos.rest.state import State
-from nominee.lab.chaos.rest.workloads.owners import live_pods
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, get_condition, has_ended, is_terminating
 from nominee.machinery.api.pb import apps, batch, core
 from nominee.machinery.runtime.clock import from_time
+from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
 from nominee.machinery.wire.values.scalars import parse_seconds
 
 _RUN_DURATION: Final = "nominee.dev/run-duration"
@@ -21,11 +22,17 @@ _DURATION_OF_RULE: Final = re.compile(r"\brun-duration=(\S+)")
 _PROGRESSING: Final = "Progressing"
 _AVAILABLE: Final = "NewReplicaSetAvailable"
 """The reason of a Deployment that is complete: its deadline for progress does not count."""
+_DISRUPTED_SECONDS: Final = 121.0
+"""For so long a budget counts a pod as disrupted that was not deleted, and a second until it is looked at.
+
+Source: kube-controller-manager 1.36, disruption, DeletionTimeout."""
 
 
 def due_seconds(state: State, seconds_max: float) -> float:
     """Return in how many seconds the last change of the next `seconds_max` is due; 0.0 without one."""
-    times = (*_of_pods(state), *_of_jobs(state), *_of_deployments(state))
+    times = [*_of_pods(state), *_of_jobs(state), *_of_deployments(state)]
+    if CONTROLLERS in state.running:
+        times += [*_of_tainted_nodes(state), *_of_budgets(state)]
     seconds = (time - state.now for time in times)
     return max((each for each in seconds if 0.0 < each <= seconds_max), default=0.0)
 
@@ -52,6 +59,31 @@ def _exits(pod: core.Pod) -> Iterator[float]:
             for container in pod.status.containerStatuses:
                 if container.state.HasField("running"):
                     yield from_time(container.state.running.startedAt) + seconds
+
+
+def _of_tainted_nodes(state: State) -> Iterator[float]:
+    """Yield when pods at the latest leave a node that they tolerate for a while.
+
+    The time begins when the controller first sees the pod on the tainted node, and again when it starts.
+    """
+    taints = {node.metadata.name: _no_execute(node) for node in state.of(kinds.NODE)}
+    for pod in state.of(kinds.POD):
+        if is_terminating(pod):
+            continue
+        for taint in taints.get(pod.spec.nodeName, ()):
+            first = next((each for each in pod.spec.tolerations if tolerates(each, taint)), None)
+            if first is not None and first.HasField("tolerationSeconds"):
+                yield state.now + first.tolerationSeconds
+
+
+def _no_execute(node: core.Node) -> list[core.Taint]:
+    return [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
+
+
+def _of_budgets(state: State) -> Iterator[float]:
+    """Yield when a budget counts a pod again whose eviction was allowed, and that was not deleted."""
+    for budget in state.of(kinds.POD_DISRUPTION_BUDGET):
+        yield from (from_time(each) + _DISRUPTED_SECONDS for each in budget.status.disruptedPods.values())
 
 
 def _of_jobs(state: State) -> Iterator[float]:

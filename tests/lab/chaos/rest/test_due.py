@@ -87,6 +87,34 @@ def test_ready_pods_become_available() -> None:
     assert due_seconds(state({"set": replica_set, "pod": found}), WITHIN_SECONDS) == 50
 
 
+@pytest.mark.parametrize(
+    ("effect", "toleration", "deleted", "seconds"),
+    [
+        ("NoExecute", {"tolerationSeconds": 35}, False, 35),
+        ("NoExecute", {"tolerationSeconds": 300}, False, 0),  # it begins again with the restart
+        ("NoExecute", {}, False, 0),
+        ("NoExecute", {"key": "other", "tolerationSeconds": 35}, False, 0),
+        ("NoSchedule", {"tolerationSeconds": 35}, False, 0),
+        ("NoExecute", {"tolerationSeconds": 35}, True, 5),
+    ],
+)
+def test_a_tainted_node_is_left_when_its_time_is_over(
+    effect: str, toleration: dict[str, Any], deleted: bool, seconds: float
+) -> None:
+    node = manifest("Node", "n1", namespace="", spec={"taints": [{"key": "broken", "effect": effect}]})
+    found = started(tolerations=[{"key": "broken", "operator": "Exists", **toleration}])
+    found = terminating(found, 5) if deleted else found
+    assert due_seconds(state({"node": node, "pod": found}), WITHIN_SECONDS) == seconds
+    assert due_seconds(state({"node": node, "pod": found}, running=frozenset()), WITHIN_SECONDS) in (0, 5)
+
+
+@pytest.mark.parametrize(("ago", "seconds"), [(40, 81), (20, 0), (130, 0)])
+def test_an_eviction_that_was_not_done_is_counted_for_two_minutes(ago: int, seconds: float) -> None:
+    status = {"disruptedPods": {"p": rfc3339(NOW - ago)}}
+    budget = manifest("PodDisruptionBudget", "web", api="policy/v1", status=status)
+    assert due_seconds(state({"budget": budget}), WITHIN_SECONDS) == seconds
+
+
 def test_the_last_one_counts() -> None:
     objects = {"a": started("a", activeDeadlineSeconds=30), "b": started("b", activeDeadlineSeconds=60)}
     assert due_seconds(state(objects), WITHIN_SECONDS) == 40
