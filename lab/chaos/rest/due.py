@@ -1,4 +1,4 @@
-"""Changes that are due at rest: deadlines, the ends of containers, and evictions. No I/O."""
+"""Changes that are due at rest: deadlines, the ends of containers, evictions, and volumes. No I/O."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from nominee.machinery.api.objects import condition_is, get_condition, has_ended
 from nominee.machinery.api.pb import apps, batch, core
 from nominee.machinery.runtime.clock import from_time
 from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
+from nominee.machinery.scheduling.volume_matching import class_of
 from nominee.machinery.wire.values.scalars import parse_seconds
 
 _RUN_DURATION: Final = "nominee.dev/run-duration"
 _RULES: Final = "nominee.dev/rules"
 _DURATION_OF_RULE: Final = re.compile(r"\brun-duration=(\S+)")
+_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
+"""On a claim for which its provisioner has been asked for a volume."""
+_PROVISIONING_DELAY: Final = "nominee.dev/provisioning-delay"
 _PROGRESSING: Final = "Progressing"
 _AVAILABLE: Final = "NewReplicaSetAvailable"
 """The reason of a Deployment that is complete: its deadline for progress does not count."""
@@ -32,7 +36,7 @@ def due_seconds(state: State, seconds_max: float) -> float:
     """Return in how many seconds the last change of the next `seconds_max` is due; 0.0 without one."""
     times = [*_of_pods(state), *_of_jobs(state), *_of_deployments(state)]
     if CONTROLLERS in state.running:
-        times += [*_of_tainted_nodes(state), *_of_budgets(state)]
+        times += [*_of_tainted_nodes(state), *_of_budgets(state), *_of_claims(state)]
     seconds = (time - state.now for time in times)
     return max((each for each in seconds if 0.0 < each <= seconds_max), default=0.0)
 
@@ -84,6 +88,18 @@ def _of_budgets(state: State) -> Iterator[float]:
     """Yield when a budget counts a pod again whose eviction was allowed, and that was not deleted."""
     for budget in state.of(kinds.POD_DISRUPTION_BUDGET):
         yield from (from_time(each) + _DISRUPTED_SECONDS for each in budget.status.disruptedPods.values())
+
+
+def _of_claims(state: State) -> Iterator[float]:
+    """Yield when volumes that are being made come at the latest: a provisioner that starts begins again."""
+    delays = {each.metadata.name: each.parameters.get("delay", "") for each in state.of(kinds.STORAGE_CLASS)}
+    for claim in state.of(kinds.PERSISTENT_VOLUME_CLAIM):
+        annotations = claim.metadata.annotations
+        if claim.status.phase != "Pending" or _PROVISIONER not in annotations or is_terminating(claim):
+            continue
+        with suppress(ValueError):  # the provisioner refuses it
+            text = annotations.get(_PROVISIONING_DELAY, delays.get(class_of(claim), ""))
+            yield state.now + parse_seconds(text)
 
 
 def _of_jobs(state: State) -> Iterator[float]:

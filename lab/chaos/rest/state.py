@@ -35,6 +35,7 @@ LISTED: tuple[AnyKind, ...] = (
     kinds.ENDPOINT_SLICE,
     kinds.PERSISTENT_VOLUME_CLAIM,
     kinds.PERSISTENT_VOLUME,
+    kinds.STORAGE_CLASS,
     kinds.RESOURCE_CLAIM,
     kinds.LEASE,
 )

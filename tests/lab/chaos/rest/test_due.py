@@ -115,6 +115,28 @@ def test_an_eviction_that_was_not_done_is_counted_for_two_minutes(ago: int, seco
     assert due_seconds(state({"budget": budget}), WITHIN_SECONDS) == seconds
 
 
+ASKED = {"volume.kubernetes.io/storage-provisioner": "delayed.nominee.dev"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "annotations", "seconds"),
+    [
+        ("Pending", ASKED, 40),
+        ("Pending", {}, 0),  # no node is selected
+        ("Bound", ASKED, 0),
+        ("Pending", {**ASKED, "nominee.dev/provisioning-delay": "15s"}, 15),
+        ("Pending", {**ASKED, "nominee.dev/provisioning-delay": "10m"}, 0),
+        ("Pending", {**ASKED, "nominee.dev/provisioning-delay": "soon"}, 0),
+    ],
+)
+def test_a_volume_that_is_being_made_comes(phase: str, annotations: dict[str, str], seconds: float) -> None:
+    api = "storage.k8s.io/v1"
+    slow = manifest("StorageClass", "slow", api=api, namespace="", parameters={"delay": "40s"})
+    metadata, spec = {"annotations": annotations}, {"storageClassName": "slow"}
+    claim = manifest("PersistentVolumeClaim", "c", metadata=metadata, spec=spec, status={"phase": phase})
+    assert due_seconds(state({"class": slow, "claim": claim}), WITHIN_SECONDS) == seconds
+
+
 def test_the_last_one_counts() -> None:
     objects = {"a": started("a", activeDeadlineSeconds=30), "b": started("b", activeDeadlineSeconds=60)}
     assert due_seconds(state(objects), WITHIN_SECONDS) == 40
