@@ -16,7 +16,12 @@ from google.protobuf.message import Message
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import ObjectKey, key_of, resource_version_of
+from nominee.machinery.api.objects import (
+    ObjectKey,
+    key_of,
+    resource_version_number,
+    resource_version_of,
+)
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.resources.quantity import Quantity
 from nominee.scheduler.framework.cluster.scheduling_groups import group_of
@@ -183,12 +188,23 @@ class ClaimTracker:
         return flight is not None
 
     def assume(self, claim: Claim) -> None:
-        """Assume `claim`, which the API server has returned from a write."""
+        """Assume `claim`, which the API server has returned from a write.
+
+        The watch may show the claim's end before the answer comes: then nothing would take it back, and its
+        devices would stay in use.
+        """
         found = self._lister.get(claim.metadata.name, claim.metadata.namespace)
         if found is not None and resource_version_of(found) > resource_version_of(claim):
             return
+        if found is None and self._shows(resource_version_of(claim)):
+            return
         self._assumed[key_of(claim)] = claim
         self._believe(key_of(claim), claim)
+
+    def _shows(self, revision: int) -> bool:
+        """Return whether the watch has shown all changes up to the revision."""
+        shown: str = getattr(self._lister, "resource_version", "")
+        return resource_version_number(shown) >= revision > 0
 
     def restore(self, name: str, namespace: str) -> None:
         """Use the watched claim again; harmless when nothing was assumed."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from nominee.scheduler.framework.runtime.profile import ArgumentError
 from nominee.scheduler.framework.scheduling.algorithm import pre_filter
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.dynamic_resources import arguments
-from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
+from nominee.scheduler.plugins.dynamic_resources.tracker import ClaimTracker, manager_of
 from tests.scheduler.builders import VERSION, pod
 from tests.scheduler.plugins.claim_stage import FINALIZER, S1, Stage, allocated, mine, user
 from tests.support.devices import (
@@ -219,3 +220,17 @@ def test_profiles_share_what_is_in_use() -> None:
     stage = Stage(mine(), S1)
     assert manager_of(stage.framework).claims is manager_of(stage.framework).claims
     assert manager_of(stage.framework).claims is not manager_of(Stage(mine(), S1).framework).claims
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_used"),
+    [("4", True), ("5", False), ("6", False), ("", True)],
+    ids=["not yet", "its write", "later", "not listed"],
+)
+def test_a_claim_that_went_before_the_answer_is_not_assumed(shown: str, is_used: bool) -> None:
+    lister = SimpleNamespace(get=lambda *_: None, list=lambda *_: [], changes=1, resource_version=shown)
+    tracker = ClaimTracker(cast("Any", lister))
+    answer = allocated("n1", "p")
+    answer.metadata.resourceVersion = "5"
+    tracker.assume(answer)
+    assert bool(tracker.allocated().devices) is is_used
