@@ -120,10 +120,10 @@ TERMINATING = pod("p", node="n1", deletes_at=BEGIN + 30)
 
 
 def _end(history: History, *, renewals: range = range(10, 300, 10)) -> Result:
-    """Return the result 300 s after BEGIN; node n1's lease is renewed at these seconds."""
-    for second in renewals:
+    """Return the result 300 s after BEGIN; node n1's lease is renewed at these seconds, n2's all the time."""
+    for second in sorted({*range(9, 300, 10), *renewals}):
         history.next_revision = second
-        history.put(lease("n1"))
+        history.put(lease("n1" if second in renewals else "n2"))
     return result_of(PodTermination, history, evidence=Evidence(now=BEGIN + 300))
 
 

@@ -132,7 +132,8 @@ class ConditionTimes(Checker):
             is_own = "/" not in each.type  # others, as those of readiness gates, are written by users
             if old is None or not is_own:
                 continue
-            problem = _transition(old, each, revision.time - since, revision.time)
+            age = self.served_time.between(since, revision.time)
+            problem = _transition(old, each, age, revision.time)
             if problem and _is_marked(each.type, former):
                 self.allow("unseen-not-ready")
             elif problem and old.status != each.status and self.settings.observes_answers:

@@ -84,7 +84,7 @@ class DeferredResizes(Checker):
             disabled = condition_is(pod.status.conditions, "PodResizePreemptionDisabled")
             if disabled or pod.spec.nodeName in self._disabling_nodes:
                 self.allow("disabled")
-            elif evidence.now - self._since[uid] < SETTLE_SECONDS:
+            elif self.served_time.between(self._since[uid], evidence.now) < SETTLE_SECONDS:
                 self.allow("recent")
             else:
                 yield self.violation("the resize is deferred, and the pod is in no queue", revision)

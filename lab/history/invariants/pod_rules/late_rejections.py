@@ -93,7 +93,8 @@ class LateRejections(Checker):
         if self._changed.get(pod.spec.nodeName, 0) > self._bound.get(pod.metadata.uid, admitted.revision):
             self.allow("node-changed")
             return
-        if revision.time - self._preempted.get(pod.spec.nodeName, 0.0) <= _RESTART_SECONDS:
+        preempted = self._preempted.get(pod.spec.nodeName, 0.0)
+        if self.served_time.between(preempted, revision.time) <= _RESTART_SECONDS:
             self.allow("victim-counted")
             return
         yield self.violation(
