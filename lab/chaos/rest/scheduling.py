@@ -45,7 +45,8 @@ def is_pending(pod: core.Pod) -> bool:
 def lost_wakeups(state: State) -> Iterator[Finding]:
     """Find pods that fit on a node and wait for an event: the one that should have woken them was lost.
 
-    The periodic flush of unschedulable pods, after 5 minutes, is no excuse but for what `left_nodes` says.
+    The periodic flush of unschedulable pods, after 5 minutes, is no excuse but for what `left_nodes` says,
+    and for devices that came free without an event.
     """
     for pod in state.of(kinds.POD):
         document = state.debug.get((SCHEDULER, explanation_path(pod)))
@@ -53,6 +54,8 @@ def lost_wakeups(state: State) -> Iterator[Finding]:
             continue
         if document["state"] == "Unknown":
             yield Finding(name_of(pod), "is not known to the scheduler")
+        if _waits_for_devices(document, state):
+            continue
         explanation = document["explanation"]
         nodes = set() if explanation is None else {*explanation["selectedNodes"]}
         if nodes := nodes - _left(pod, document, state):
@@ -76,16 +79,33 @@ def _left(pod: core.Pod, document: Json, state: State) -> set[str]:
     return left.intersection(document["explanation"]["selectedNodes"])
 
 
+def _waits_for_devices(document: Json, state: State) -> bool:
+    """Return whether a pod fits since devices are free that no event has announced.
+
+    Their claim was removed while it was allocated, or a binding failed before their allocation was written:
+    DynamicResources has not registered the end of a claim or of an assigned pod (kube-scheduler 1.36,
+    EventsToRegister). The scheduler itself names these devices.
+    """
+    queue = state.debug.get((SCHEDULER, QUEUE)) or {}
+    return (
+        bool(queue.get("unannounced_devices"))
+        and fits_somewhere(document)
+        and "DynamicResources" in document["rejectedBy"]
+    )
+
+
 def waits_for_flush(state: State) -> bool:
     """Return whether the periodic flush of unschedulable pods alone will wake a pod that gets room then.
 
-    Preemption would make it, or a nominated pod has left it. No event says so: a pod is woken by what
-    concerns the plugin that rejected it, and not by what concerns the nodes that had no victims
+    Preemption would make it, a nominated pod has left it, or a device is free. No event says so: a pod is
+    woken by what concerns the plugin that rejected it, and not by what concerns the nodes that had no victims
     (kube-scheduler 1.36, podWorthRequeuing).
     """
     for pod in state.of(kinds.POD):
         document = state.debug.get((SCHEDULER, explanation_path(pod)))
-        if document is not None and (_may_preempt(document) or _left(pod, document, state)):
+        if document is not None and (
+            _may_preempt(document) or _left(pod, document, state) or _waits_for_devices(document, state)
+        ):
             return True
     return False
 

@@ -49,6 +49,10 @@ class _Usage:
     whole: tuple[DeviceId, ...] = ()
     shares: tuple[tuple[DeviceId, Amounts], ...] = ()
 
+    def devices(self) -> set[DeviceId]:
+        """Return all devices."""
+        return {*self.whole, *(device for device, _ in self.shares)}
+
 
 def _usage_of(claim: Claim) -> _Usage:
     """Return the devices in use; administrators' access does not use them up."""
@@ -118,6 +122,7 @@ class ClaimTracker:
         self._in_flight: dict[str, _Flight] = {}  # by the claim's uid
         self._usages: dict[ObjectKey, _Usage] = {}
         self._usage = Usage()
+        self._unannounced_devices: set[DeviceId] = set()
         self._read_at: int | None = None
         self._is_notified = hasattr(lister, "add_handler")
         if self._is_notified:
@@ -142,6 +147,14 @@ class ClaimTracker:
         if not self._is_notified:
             self._read_all()
         return self._usage.state
+
+    def unannounced_devices(self) -> tuple[str, ...]:
+        """Return the free devices that no event has announced, as `driver/pool/device`.
+
+        Their claim was removed while it was allocated, or an allocation was given up before it was written.
+        Pods that wait for them are left to the flush (kube-scheduler 1.36, EventsToRegister and Unreserve).
+        """
+        return tuple(sorted(map(str, self._unannounced_devices - self._usage.state.devices)))
 
     def is_in_flight(self, uid: str) -> bool:
         return uid in self._in_flight
@@ -178,6 +191,8 @@ class ClaimTracker:
         if flight is None or pod_uid not in flight.holders:
             return False
         del flight.holders[pod_uid]
+        if not flight.holders:
+            self._unannounced_devices |= flight.usage.devices()
         return not flight.holders and self.land(uid)
 
     def land(self, uid: str) -> bool:
@@ -241,6 +256,10 @@ class ClaimTracker:
         if old != new:
             self._usage.add(old, -1)
             self._usage.add(new)
+        if claim is None:
+            self._unannounced_devices |= old.devices()
+        elif old is not _NOTHING and new is _NOTHING:
+            self._unannounced_devices.clear()  # such an update wakes all pods that wait for some
 
     def _read_all(self) -> None:
         """Read the changed claims again, for listers that report no changes."""
@@ -324,4 +343,18 @@ def manager_of(
     return found
 
 
-__all__ = ["ClaimTracker", "DeviceManager", "HasListers", "Slices", "Usage", "manager_of"]
+def unannounced_devices(lister: Lister[Claim]) -> tuple[str, ...]:
+    """Return the free devices that no event has announced to the pods of the process with this lister."""
+    found = _MANAGERS.get(id(lister))
+    return () if found is None else found.claims.unannounced_devices()
+
+
+__all__ = [
+    "ClaimTracker",
+    "DeviceManager",
+    "HasListers",
+    "Slices",
+    "Usage",
+    "manager_of",
+    "unannounced_devices",
+]

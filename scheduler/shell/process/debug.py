@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.process.serving_port.debug_state import DebugState
 from nominee.machinery.process.serving_port.serving import Serving
@@ -19,6 +20,7 @@ from nominee.scheduler.framework.api.deferred_resize import is_deferred_resize
 from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.cluster.cache_check import cache_problems
 from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
+from nominee.scheduler.plugins.dynamic_resources.tracker import unannounced_devices
 from nominee.scheduler.shell.loop.scheduler import Scheduler
 from nominee.scheduler.shell.process.wiring import Parts
 
@@ -43,7 +45,10 @@ def serve(serving: Serving, parts: Parts) -> None:
     from starlette.responses import JSONResponse
 
     async def show_queue(request: Any) -> Any:
-        return JSONResponse(queues(parts.scheduler))
+        # Pods that wait for one of these devices are woken by the flush alone.
+        claims = parts.informers.listers.get(kinds.RESOURCE_CLAIM)
+        unannounced = () if claims is None else unannounced_devices(claims)
+        return JSONResponse({**queues(parts.scheduler), "unannounced_devices": unannounced})
 
     async def show_explanation(request: Any) -> Any:
         """Answer `?pod=NS/NAME[&nodes=N]`."""

@@ -159,3 +159,27 @@ def test_a_pod_behind_a_nomination_waits_for_the_flush(
     expected = [f"pod other/p waits in the state {place}, and fits on {node}" for node in fits]
     assert [str(each) for each in findings(seen)] == expected
     assert waits_for_flush(seen) is not bool(fits)
+
+
+@pytest.mark.parametrize(
+    ("devices", "place", "rejected_by", "is_found"),
+    [
+        (["gpu.example.com/pool/gpu-0"], "Unschedulable", ["DynamicResources"], False),
+        (["gpu.example.com/pool/gpu-0"], "Unschedulable", ["NodeResourcesFit", "DynamicResources"], False),
+        (["gpu.example.com/pool/gpu-0"], "Unschedulable", ["NodeResourcesFit"], True),
+        (["gpu.example.com/pool/gpu-0"], "Gated", ["DynamicResources"], True),
+        ([], "Unschedulable", ["DynamicResources"], True),
+    ],
+    ids=["devices", "devices and room", "room", "gated", "announced"],
+)
+def test_a_pod_waits_for_the_flush_if_no_event_announced_a_device(
+    devices: Sequence[str], place: str, rejected_by: Sequence[str], is_found: bool
+) -> None:
+    explanation = {"selectedNodes": ["n1"], "preemption": None}
+    document = {"state": place, "rejectedBy": rejected_by, "explanation": explanation}
+    queues = {**queue(), "unannounced_devices": devices}
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
+    seen = state(pending(), debug=debug)
+    expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
+    assert [str(each) for each in findings(seen)] == expected
+    assert waits_for_flush(seen) is not is_found
