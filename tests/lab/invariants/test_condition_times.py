@@ -140,6 +140,17 @@ def test_a_kubelet_may_not_have_seen_that_its_node_was_lost() -> None:
     assert len(_problems(History().put(ready, marked, stopped, later))) == 1
 
 
+@pytest.mark.parametrize(("node", "count"), [("n1", 0), ("", 1)])
+def test_a_second_scheduler_and_a_kubelet_write_pod_scheduled(node: str, count: int) -> None:
+    """The binding of the second scheduler was refused, as the pod was bound."""
+    states = [("True", 0), ("False", 1), ("True", 1)]
+    bound, refused, back = (_pod(("PodScheduled", *state)) for state in states)
+    for each in (bound, refused, back):
+        each.spec.nodeName = node
+    assert len(_problems(History().put(bound, *[refused] * 4, back))) == count
+    assert len(_problems(History().put(bound, back))) == 1, "the status stays"
+
+
 def test_another_reason_is_a_transition_of_a_replica_failure_only() -> None:
     failures = [_replica_set("ReplicaFailure", reason, 3 * number) for number, reason in enumerate("ab")]
     assert _problems(History().put(*failures)) == []

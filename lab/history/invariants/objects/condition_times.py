@@ -82,6 +82,8 @@ class ConditionTimes(Checker):
         exceptions={
             **FORMER_OBJECT,
             "unseen-not-ready": "Ready was False for the node's sake, and its kubelet may not have seen it",
+            "bound-already": "PodScheduled of a bound pod became True or False, which pods-move-forward "
+            "finds: the kubelet takes back what a second scheduler wrote, with the time that it knows",
             "sent-early": f"the write was late: it was sent within {RESOLUTION_SECONDS:g} s after the former "
             "transition, or by a process that had been frozen",
         },
@@ -136,6 +138,8 @@ class ConditionTimes(Checker):
             problem = _transition(old, each, age, revision.time)
             if problem and _is_marked(each.type, former):
                 self.allow("unseen-not-ready")
+            elif problem and _is_of_bound(each, old, revision.previous):
+                self.allow("bound-already")
             elif problem and old.status != each.status and self.settings.observes_answers:
                 kept = _Kept(revision, old, each, since, f"the condition {each.type} {problem}")
                 self._kept.setdefault((revision.key, revision.revision), []).append(kept)
@@ -159,6 +163,12 @@ class ConditionTimes(Checker):
         for kept in self._kept.values():
             for each in kept:
                 yield self.violation(each.problem, each.revision)
+
+
+def _is_of_bound(new: core.PodCondition, old: core.PodCondition | None, obj: Message | None) -> bool:
+    """Return whether PodScheduled gets another status, and the pod was bound before."""
+    is_bound = isinstance(obj, core.Pod) and bool(obj.spec.nodeName)
+    return is_bound and new.type == "PodScheduled" and old is not None and new.status != old.status
 
 
 def _is_marked(name: str, former: Sequence[core.PodCondition]) -> bool:
