@@ -51,5 +51,7 @@ class AutoscalerState:
         self.planner = ScaleDownPlanner(options)
         self.cooldowns = Cooldowns(options)
         self.deletions = NodeDeletionTracker()
+        self.doubtful_taints: set[str] = set()
+        """The nodes that may have a ToBeDeleted taint: its write, or its removal, was reported as failed."""
         self.status = StatusBuilder()
         self.status_written_at = float("-inf")

@@ -32,6 +32,7 @@ _IGNORED: Final = (
     "nominee.autoscaler.result.",
     "nominee.autoscaler.shell.metrics.",
     "nominee.autoscaler.shell.process.",
+    "nominee.autoscaler.state.AutoscalerState.doubtful_taints.",
     "nominee.kubelet.pods.record.",
     "nominee.kubelet.shell.timers.",
 )

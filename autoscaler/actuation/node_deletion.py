@@ -165,7 +165,8 @@ class NodeDeletion:
 
     def _untaint(self) -> Orders[DeletionEvent | None]:
         """Remove the taint; if that fails, it is removed when the autoscaler starts again."""
-        yield from CleanToBeDeleted(self._name)
+        if (yield from CleanToBeDeleted(self._name)) is not None:
+            self._autoscaler.doubtful_taints.add(self._name)
         return None
 
     def _report_failed(self) -> Orders[DeletionEvent | None]:

@@ -27,7 +27,7 @@ def start_deletion(
     Return an error if a node cannot be tainted; then no deletion of its kind has started.
     """
     for removals, drain in ((nodes.empty, False), (nodes.drain, True)):
-        error = yield from _taint(removals, events)
+        error = yield from _taint(state, removals, events)
         if error:
             return error
         for removal in removals:
@@ -35,20 +35,26 @@ def start_deletion(
     return ""
 
 
-def _taint(removals: Sequence[NodeToBeRemoved], events: Events) -> Orders[str]:
-    """Taint all these nodes, or none: after a failure the taints are removed again."""
+def _taint(state: AutoscalerState, removals: Sequence[NodeToBeRemoved], events: Events) -> Orders[str]:
+    """Taint all these nodes, or none: after a failure the taints are removed again.
+
+    That of the last node is not, though its write may have been done.
+    """
     tainted: list[str] = []
     for removal in removals:
         name = removal.node.metadata.name
         failure = yield from TaintToBeDeleted(name)
         if failure is not None:
+            state.doubtful_taints.add(name)
             text = f"failed to mark the node as toBeDeleted/unschedulable: {failure}"
             for _ in range(2):  # upstream reports it at two levels
                 events.about(removal.node, "Warning", "ScaleDownFailed", text)
             for earlier in tainted:
-                yield from CleanToBeDeleted(earlier)
+                if (yield from CleanToBeDeleted(earlier)) is not None:
+                    state.doubtful_taints.add(earlier)
             return f"couldn't taint {len(tainted)} nodes with ToBeDeleted"
         events.about(removal.node, "Normal", "ScaleDown", MARKED)
+        state.doubtful_taints.discard(name)
         tainted.append(name)
     return ""
 

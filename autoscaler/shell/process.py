@@ -234,6 +234,7 @@ class _LoopRunner:
                 "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
                 "utilization": {name: used.share for name, used in planner.utilization.items()},
                 "deleting": sorted(state.deletions.nodes()),
+                "doubtfulTaints": sorted(state.doubtful_taints),
                 "backedOffGroups": [name for name in sorted(state.view.groups) if backoff.status(name, now)],
                 "inCooldownAfterFailure": state.cooldowns.after_failure(now),
             }

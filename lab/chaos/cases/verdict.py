@@ -64,11 +64,9 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",
     ),
     *_known(
-        "apiserver*:process=* apiserver*:*=crash* autoscaler:apiserver*=cut* "
-        "autoscaler:apiserver*.Update.nodes=lose-re* autoscaler:apiserver*.Get.nodes=* "
-        "autoscaler:autoscaler.scaledown.taint.after=error* "
-        "autoscaler:autoscaler.scaledown.untaint.before=error*",
-        "has the taint ToBeDeletedByClusterAutoscaler, and is not being deleted",
+        "*",
+        "has the taint ToBeDeletedByClusterAutoscaler, and is not being deleted, since a write of the taint "
+        "was reported as failed",
         reason="a taint whose write, or whose removal, is reported as failed stays until it is "
         "five minutes old",
         link="https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.0/cluster-autoscaler/core/"

@@ -33,6 +33,7 @@ _HISTORIES: Final = (
     "nominee.autoscaler.planning.scale_down.planner.ScaleDownPlanner.utilization.",
     "nominee.autoscaler.planning.scale_up.plan.ScaleUpPlan.remaining.",
     "nominee.autoscaler.result.",
+    "nominee.autoscaler.state.AutoscalerState.doubtful_taints.",
     "nominee.controllers.daemon_sets.",
     "nominee.controllers.garbage.pod_gc.Quarantine.",
     "nominee.controllers.horizontal_pod_autoscalers.normalization.",

@@ -22,6 +22,8 @@ EVENTS: Final = "events"
 """Where a group is too small: messages of the autoscaler's events about instances that never had a node."""
 GIVEN_UP: Final = frozenset({"DeleteUnregistered", "ScaleUpFailed", "ScaleUpTimedOut"})
 """The reasons of these events."""
+DOUBTFUL: Final = "since a write of the taint was reported as failed"
+"""The end of a finding about a taint that the autoscaler itself does not know (`doubtfulTaints`)."""
 _TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 _CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
 _PREFIX: Final = "node.kubernetes.io/"
@@ -76,7 +78,9 @@ def autoscaler_loops(state: State) -> Iterator[Finding]:
         keys = {taint.key for taint in node.spec.taints}
         if _TO_BE_DELETED in keys:  # The autoscaler leaves the other taint of such a node as it is.
             if node.metadata.name not in document["deleting"]:
-                yield Finding(name_of(node), f"has the taint {_TO_BE_DELETED}, and is not being deleted")
+                is_doubtful = node.metadata.name in document["doubtfulTaints"]
+                why = f", {DOUBTFUL}" if is_doubtful else ""
+                yield Finding(name_of(node), f"has the taint {_TO_BE_DELETED}, and is not being deleted{why}")
         elif _CANDIDATE in keys and node.metadata.name not in document["unneeded"]:
             yield Finding(name_of(node), f"has the taint {_CANDIDATE}, and is not unneeded")
 

@@ -209,3 +209,17 @@ async def test_a_failpoint_ends_the_deletion_and_the_node_loses_its_taint(
     assert it.messages == [message]
     assert it.world.taints() == {}
     assert it.autoscaler.state.deletions.nodes() == frozenset()
+
+
+async def test_a_taint_that_cannot_be_removed_is_in_doubt() -> None:
+    it = Deletion(drain=False)
+    await it.world.taint_to_be_deleted("n1", it.world.clock.now())
+    points = "autoscaler.scaledown.recheck.before", "autoscaler.scaledown.untaint.before"
+    try:
+        for point in points:
+            REGISTRY.arm(point, 'error("no")')
+        await it.run(seconds=10.0)
+    finally:
+        REGISTRY.disarm_all()
+    assert it.deletion.state is DeletionState.FAILED
+    assert it.autoscaler.state.doubtful_taints == {"n1"}

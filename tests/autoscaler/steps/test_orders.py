@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from typing import Any
 
 import pytest
@@ -95,12 +95,15 @@ async def test_a_scale_up_ends_at_the_first_refusal() -> None:
     assert backed_off == ["ng2"]
 
 
-async def started_deletions(*results: object) -> tuple[list[Order[Any]], LoopResult, AutoscalerState]:
+async def started_deletions(
+    *results: object, doubtful: Collection[str] = ()
+) -> tuple[list[Order[Any]], LoopResult, AutoscalerState]:
     """Return the orders of a scale-down of two empty nodes, whose first orders have these results."""
     world = new_world(FakeClock(), target=2)
     for name in ("n1", "n2"):
         node(world, name)
     state, context = await begin(world)
+    state.doubtful_taints.update(doubtful)
     find_unneeded(state, context)
     context.result.at = later(context, 61.0)
     orders = orders_with(scale_down(state, context, find_unneeded(state, context)), *results)
@@ -125,6 +128,15 @@ async def test_a_taint_that_fails_has_the_others_removed() -> None:
     assert orders == [TaintToBeDeleted("n1"), TaintToBeDeleted("n2"), CleanToBeDeleted("n1")]
     assert result.error == "couldn't taint 1 nodes with ToBeDeleted"
     assert state.deletions.nodes() == frozenset()
+    assert state.doubtful_taints == {"n2"}
+
+
+async def test_a_taint_that_could_not_be_removed_is_in_doubt_until_it_is_written_again() -> None:
+    failure = Failure(ErrorType.API_CALL, "no")
+    _, _, state = await started_deletions(None, failure, failure)
+    assert state.doubtful_taints == {"n1", "n2"}
+    _, _, state = await started_deletions(doubtful=["n1"])
+    assert state.doubtful_taints == set()
 
 
 async def test_soft_taints_are_limited_in_number() -> None:

@@ -13,6 +13,7 @@ from nominee.lab.chaos.cases.tolerance import doubtful_waits
 from nominee.lab.chaos.cases.trace import TracedWrite
 from nominee.lab.chaos.cases.verdict import CaseResult, Verdict, with_history
 from nominee.lab.chaos.cases.verdict import judge as judge_run
+from nominee.lab.chaos.rest.nodes import DOUBTFUL
 from nominee.lab.scenario.conditions.failpoint import FailpointCondition
 from nominee.lab.scenario.conditions.object import ObjectCondition
 from nominee.lab.scenario.fields.options import AcceptedFinding
@@ -145,6 +146,18 @@ def test_an_accepted_finding_hides_no_other(
 ) -> None:
     found = judge(CASE, ended, scenario, reached=True, unsettled=unsettled)
     assert (found.verdict, found.observation) == (verdict, observation)
+
+
+@pytest.mark.parametrize(("end", "is_accepted"), [("", False), (f", {DOUBTFUL}", True)])
+@pytest.mark.parametrize(
+    "case", ["", "autoscaler:apiserver.Update.nodes=lose-response", "kubelet:pods=stale"]
+)
+def test_a_taint_is_left_only_where_its_write_failed(case: str, end: str, is_accepted: bool) -> None:
+    """The autoscaler knows it, also where a step of the scenario has killed the API server."""
+    left = f"node pool-1 has the taint ToBeDeletedByClusterAutoscaler, and is not being deleted{end}"
+    ended = result(Outcome.PASSED)
+    found = judge(Case.parse(case) if case else Case(), ended, SCENARIO, reached=True, unsettled=left)
+    assert found.verdict is (Verdict.ACCEPTED if is_accepted else Verdict.BROKEN)
 
 
 @pytest.mark.parametrize(

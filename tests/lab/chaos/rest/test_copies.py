@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.copies import STATE, scopes_of
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, EVENTS, GROUPS, LOOP
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, DOUBTFUL, EVENTS, GROUPS, LOOP
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.rest.state import Scope
@@ -118,11 +118,21 @@ def test_a_pod_that_is_on_the_way_to_a_node_is_assumed_there() -> None:
     assert text not in [str(each) for each in findings(state(manifests, debug=debug))]
 
 
+_NOTHING: dict[str, Any] = {"deleting": [], "unneeded": [], "doubtfulTaints": []}
+
+
 @pytest.mark.parametrize(
     ("taint", "loop", "expected"),
     [
         ("ToBeDeletedByClusterAutoscaler", {"deleting": ["n1"]}, ""),
         ("ToBeDeletedByClusterAutoscaler", {"unneeded": ["n1"]}, "and is not being deleted"),
+        ("ToBeDeletedByClusterAutoscaler", {"doubtfulTaints": ["n2"]}, "and is not being deleted"),
+        (
+            "ToBeDeletedByClusterAutoscaler",
+            {"doubtfulTaints": ["n1"]},
+            f"and is not being deleted, {DOUBTFUL}",
+        ),
+        ("ToBeDeletedByClusterAutoscaler", {"doubtfulTaints": ["n1"], "deleting": ["n1"]}, ""),
         ("ToBeDeletedByClusterAutoscaler", {"at": ""}, ""),
         ("DeletionCandidateOfClusterAutoscaler", {"unneeded": ["n1"]}, ""),
         ("DeletionCandidateOfClusterAutoscaler", {}, "and is not unneeded"),
@@ -132,7 +142,7 @@ def test_a_pod_that_is_on_the_way_to_a_node_is_assumed_there() -> None:
 def test_a_taint_of_the_autoscaler_has_a_reason(taint: str, loop: dict[str, Any], expected: str) -> None:
     manifests = correct()
     put("node/spec/taints", [{"key": taint, "effect": "PreferNoSchedule"}])(manifests)
-    document = {"at": "2026-01-01T00:00:00Z", "error": "", "deleting": [], "unneeded": [], **loop}
+    document = {"at": "2026-01-01T00:00:00Z", "error": "", **_NOTHING, **loop}
     text = [str(each) for each in findings(state(manifests, debug={(AUTOSCALER, LOOP): document}))]
     assert text == ([f"node n1 has the taint {taint}, {expected}"] if expected else [])
 
