@@ -140,6 +140,46 @@ def test_a_kubelet_may_not_have_seen_that_its_node_was_lost() -> None:
     assert len(_problems(History().put(ready, marked, stopped, later))) == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "condition", "ended", "probed", "count"),
+    [
+        ("False", "Ready", 1, False, 0),
+        ("False", "PodReadyToStartContainers", 1, True, 0),
+        ("False", "Ready", 5, False, 1),
+        ("False", "Ready", None, False, 1),
+        ("False", "Initialized", 1, False, 1),
+        ("True", "ContainersReady", None, False, 0),
+        ("True", "Ready", None, True, 1),
+        ("True", "Ready", 1, False, 1),
+    ],
+    ids=["ended", "ended and probed", "later", "runs", "another", "began", "began and probed", "is gone"],
+)
+def test_a_kubelet_reports_late_what_its_containers_did(
+    status: str, condition: str, ended: int | None, probed: bool, count: int
+) -> None:
+    other = "True" if status == "False" else "False"
+    before, after = _pod((condition, other, 1)), _pod((condition, status, 1))
+    state = after.status.containerStatuses.add(name="c").state
+    if ended is None:
+        state.running.startedAt.seconds = int(BEGIN) + 1
+    else:
+        state.terminated.finishedAt.seconds = int(BEGIN) + ended
+    if probed:
+        after.spec.containers[0].readinessProbe.periodSeconds = 1
+    assert len(_problems(History().put(*[before] * 5, after))) == count
+
+
+@pytest.mark.parametrize("reason", ["gate", "second container"])
+def test_a_pod_that_waits_for_more_than_a_container_was_ready_later(reason: str) -> None:
+    before, after = _pod(("Ready", "False", 1)), _pod(("Ready", "True", 1))
+    after.status.containerStatuses.add(name="c").state.running.startedAt.seconds = int(BEGIN) + 1
+    if reason == "gate":
+        after.spec.readinessGates.add(conditionType="example.com/ready")
+    else:
+        after.status.containerStatuses.add(name="d").state.running.startedAt.seconds = int(BEGIN) + 4
+    assert len(_problems(History().put(*[before] * 5, after))) == 1
+
+
 @pytest.mark.parametrize(("node", "count"), [("n1", 0), ("", 1)])
 def test_a_second_scheduler_and_a_kubelet_write_pod_scheduled(node: str, count: int) -> None:
     """The binding of the second scheduler was refused, as the pod was bound."""

@@ -23,6 +23,8 @@ _REASON_COUNTS: Final = frozenset({"ReplicaFailure"})
 """Types of conditions whose controller takes another reason for a transition."""
 _OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress", "DisruptionTarget"})
 """Conditions whose age a kubelet forgets when it restarts (design/016), or a preemptor does not know yet."""
+_OF_CONTAINERS: Final = frozenset({"ContainersReady", "PodReadyToStartContainers", "Ready"})
+"""Conditions that a kubelet makes of the states of containers."""
 _ANOTHER_BEFORE: Final = frozenset({"FailedUpdateScale"})
 """Reasons of conditions that had another status before in the same sync (HPA, reconcileAutoscaler)."""
 RESOLUTION_SECONDS: Final = 2.0
@@ -82,6 +84,8 @@ class ConditionTimes(Checker):
         exceptions={
             **FORMER_OBJECT,
             "unseen-not-ready": "Ready was False for the node's sake, and its kubelet may not have seen it",
+            "written-late": "a container of the pod ended, or the last one, without probes and gates, began "
+            "in the second of both times: the kubelet reports late what happened then",
             "bound-already": "PodScheduled of a bound pod became True or False, which pods-move-forward "
             "finds: the kubelet takes back what a second scheduler wrote, with the time that it knows",
             "sent-early": f"the write was late: it was sent within {RESOLUTION_SECONDS:g} s after the former "
@@ -138,6 +142,8 @@ class ConditionTimes(Checker):
             problem = _transition(old, each, age, revision.time)
             if problem and _is_marked(each.type, former):
                 self.allow("unseen-not-ready")
+            elif problem and old is not None and _is_late(each, old, revision.object):
+                self.allow("written-late")
             elif problem and _is_of_bound(each, old, revision.previous):
                 self.allow("bound-already")
             elif problem and old.status != each.status and self.settings.observes_answers:
@@ -169,6 +175,26 @@ def _is_of_bound(new: core.PodCondition, old: core.PodCondition | None, obj: Mes
     """Return whether PodScheduled gets another status, and the pod was bound before."""
     is_bound = isinstance(obj, core.Pod) and bool(obj.spec.nodeName)
     return is_bound and new.type == "PodScheduled" and old is not None and new.status != old.status
+
+
+def _is_late(new: core.PodCondition, old: core.PodCondition, obj: Message | None) -> bool:
+    """Return whether the pod's containers have changed in the second of a condition, as it says.
+
+    Two transitions within a second have one time, however late the kubelet, frozen or without an API server,
+    writes the second one.
+    """
+    if not isinstance(obj, core.Pod) or new.type not in _OF_CONTAINERS or new.status == old.status:
+        return False
+    states = [each.state for each in obj.status.containerStatuses]
+    if new.status == "False":
+        times = [each.terminated.finishedAt.seconds for each in states if each.HasField("terminated")]
+    else:
+        is_probed = any(
+            each.HasField("readinessProbe") or each.HasField("startupProbe") for each in obj.spec.containers
+        )
+        began = [each.running.startedAt.seconds for each in states if each.HasField("running")]
+        times = [] if is_probed or obj.spec.readinessGates or not began else [max(began)]
+    return new.lastTransitionTime.seconds in times
 
 
 def _is_marked(name: str, former: Sequence[core.PodCondition]) -> bool:
