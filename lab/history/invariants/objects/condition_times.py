@@ -140,16 +140,14 @@ class ConditionTimes(Checker):
                 continue
             age = self.served_time.between(since, revision.time)
             problem = _transition(old, each, age, revision.time)
-            if problem and _is_marked(each.type, former):
-                self.allow("unseen-not-ready")
-            elif problem and old is not None and _is_late(each, old, revision.object):
-                self.allow("written-late")
-            elif problem and _is_of_bound(each, old, revision.previous):
-                self.allow("bound-already")
-            elif problem and old.status != each.status and self.settings.observes_answers:
+            if not problem:
+                continue
+            if exception := _exception(each, old, revision):
+                self.allow(exception)
+            elif old.status != each.status and self.settings.observes_answers:
                 kept = _Kept(revision, old, each, since, f"the condition {each.type} {problem}")
                 self._kept.setdefault((revision.key, revision.revision), []).append(kept)
-            elif problem:
+            else:
                 yield self.violation(f"the condition {each.type} {problem}", revision)
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
@@ -171,10 +169,19 @@ class ConditionTimes(Checker):
                 yield self.violation(each.problem, each.revision)
 
 
-def _is_of_bound(new: core.PodCondition, old: core.PodCondition | None, obj: Message | None) -> bool:
+def _exception(new: core.PodCondition, old: core.PodCondition, revision: Revision) -> str:
+    """Return the exception that the pod itself shows, or ""."""
+    if _is_marked(new.type, _conditions(revision.previous)):
+        return "unseen-not-ready"
+    if _is_late(new, old, revision.object):
+        return "written-late"
+    return "bound-already" if _is_of_bound(new, old, revision.previous) else ""
+
+
+def _is_of_bound(new: core.PodCondition, old: core.PodCondition, obj: Message | None) -> bool:
     """Return whether PodScheduled gets another status, and the pod was bound before."""
     is_bound = isinstance(obj, core.Pod) and bool(obj.spec.nodeName)
-    return is_bound and new.type == "PodScheduled" and old is not None and new.status != old.status
+    return is_bound and new.type == "PodScheduled" and new.status != old.status
 
 
 def _is_late(new: core.PodCondition, old: core.PodCondition, obj: Message | None) -> bool:
