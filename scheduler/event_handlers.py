@@ -73,6 +73,8 @@ class EventHandlers:
         self._groups = groups or SchedulingGroups()
         self._gangs = gangs
         self._resizes = resizes or Resizes()
+        self.unannounced_nodes: dict[str, float] = {}
+        """When a pod that was assumed on a node left it, and the event of its end had no node."""
 
     # ---- pods ----
 
@@ -103,6 +105,10 @@ class EventHandlers:
         """Remove a pod. `stale`: the deletion was missed and `pod` is its last known state."""
         self._groups.remove(pod)
         if stale:
+            node = self._cache.node_of(pod.metadata.uid)
+            if node and not (pod.spec.nodeName or pod.status.nominatedNodeName):
+                # As upstream, plugins take it for a pod without room: the flush alone wakes others.
+                self.unannounced_nodes[node] = now
             self._assigned_pod_deleted(pod, now)
             if self._is_ours(pod.spec.schedulerName):
                 self._pending_pod_deleted(pod, now)
@@ -202,6 +208,7 @@ class EventHandlers:
         self._queue.move_all(NODE_DELETE, node, None, now)
         with self._reporting():
             self._cache.remove_node(node.metadata.name)
+        self.unannounced_nodes.pop(node.metadata.name, None)
 
     # ---- everything else ----
 

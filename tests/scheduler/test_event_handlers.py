@@ -111,3 +111,32 @@ def test_events_of_an_update(case: dict[str, Any]) -> None:
     old, new = decoded(case["kind"], case["old"]), decoded(case["kind"], case["new"])
     changes = pod_changes(old, new) if case["kind"] == "Pod" else node_changes(old, new)
     assert [in_words(event) for event in changes] == case["events"]
+
+
+@pytest.mark.parametrize(
+    ("assumed", "nominated", "stale", "expected"),
+    [
+        ("n1", "", True, {"n1": 7.0}),
+        ("n1", "", False, {}),
+        ("n1", "n1", True, {}),  # the hints of plugins know the node
+        ("", "", True, {}),
+    ],
+    ids=["by a list", "by the watch", "nominated", "not assumed"],
+)
+def test_an_end_that_a_list_shows_may_announce_no_node(
+    assumed: str, nominated: str, stale: bool, expected: dict[str, float]
+) -> None:
+    cache = Cache()
+    handlers = EventHandlers(RecordingQueue(), cache, is_ours=lambda name: True)
+    node = core.Node()
+    node.metadata.name = "n1"
+    handlers.node_added(node, 0.0)
+    pod = core.Pod()
+    pod.metadata.uid = "a"
+    pod.status.nominatedNodeName = nominated
+    if assumed:
+        cache.assume_pod(PodInfo(pod), assumed)
+    handlers.pod_deleted(pod, stale, 7.0)
+    assert handlers.unannounced_nodes == expected
+    handlers.node_deleted(node, stale, 8.0)
+    assert not handlers.unannounced_nodes

@@ -50,6 +50,7 @@ _HISTORIES: Final = (
     "nominee.machinery.runtime.",
     "nominee.scheduler.dispatch.call_queue.CallQueue._uncertain.",
     "nominee.scheduler.dispatch.nominations.",
+    "nominee.scheduler.event_handlers.EventHandlers.unannounced_nodes.",
     "nominee.scheduler.framework.cluster.change_log.",
     "nominee.scheduler.framework.cluster.columns.",
     "nominee.scheduler.framework.cycle_state.",

@@ -46,7 +46,7 @@ def lost_wakeups(state: State) -> Iterator[Finding]:
     """Find pods that fit on a node and wait for an event: the one that should have woken them was lost.
 
     The periodic flush of unschedulable pods, after 5 minutes, is no excuse but for what `left_nodes` says,
-    and for devices that came free without an event.
+    and for nodes and devices that came free without an event.
     """
     for pod in state.of(kinds.POD):
         document = state.debug.get((SCHEDULER, explanation_path(pod)))
@@ -71,11 +71,18 @@ def fits_somewhere(document: Json) -> bool:
 
 
 def _left(pod: core.Pod, document: Json, state: State) -> set[str]:
-    """Return the nodes that a pod fits on since pods left that were nominated there at its last attempt."""
-    if not state.left_nodes or not fits_somewhere(document):
+    """Return the nodes that a pod fits on since others left, after its last attempt, and no event said so.
+
+    They were nominated there, or a list hid from the scheduler, which had assumed them, that they were bound:
+    the last state that the watch had shown has no node (kube-scheduler 1.36, deletePod and the queueing hints
+    of NodeResourcesFit). The scheduler itself names these nodes.
+    """
+    unannounced = (state.debug.get((SCHEDULER, QUEUE)) or {}).get("unannounced_nodes", {})
+    if not (state.left_nodes or unannounced) or not fits_somewhere(document):
         return set()
     since, priority = parse_rfc3339(document["since"]), pod_priority(pod)
     left = {each.node for each in state.left_nodes if each.time >= since and each.priority >= priority}
+    left |= {node for node, time in unannounced.items() if parse_rfc3339(time) >= since}
     return left.intersection(document["explanation"]["selectedNodes"])
 
 

@@ -45,10 +45,7 @@ def serve(serving: Serving, parts: Parts) -> None:
     from starlette.responses import JSONResponse
 
     async def show_queue(request: Any) -> Any:
-        # Pods that wait for one of these devices are woken by the flush alone.
-        claims = parts.informers.listers.get(kinds.RESOURCE_CLAIM)
-        unannounced = () if claims is None else unannounced_devices(claims)
-        return JSONResponse({**queues(parts.scheduler), "unannounced_devices": unannounced})
+        return JSONResponse({**queues(parts.scheduler), **unannounced(parts)})
 
     async def show_explanation(request: Any) -> Any:
         """Answer `?pod=NS/NAME[&nodes=N]`."""
@@ -68,6 +65,20 @@ def serve(serving: Serving, parts: Parts) -> None:
     state.add("nodes", lambda: {**nodes(parts.cache)})
     state.add("assumed", lambda: sorted(parts.cache.assumed_pods()))
     state.add("problems", lambda: [*cache_problems(parts.cache)])
+
+
+def unannounced(parts: Parts) -> dict[str, Any]:
+    """Return the nodes, with times, and devices on which room came free without an event that wakes pods.
+
+    Pods that wait for it are left to the flush of the queue.
+    """
+    claims = parts.informers.listers.get(kinds.RESOURCE_CLAIM)
+    return {
+        "unannounced_nodes": {
+            node: rfc3339_micro(time) for node, time in parts.handlers.unannounced_nodes.items()
+        },
+        "unannounced_devices": () if claims is None else unannounced_devices(claims),
+    }
 
 
 def nodes(cache: Cache) -> dict[str, list[str]]:

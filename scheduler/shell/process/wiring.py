@@ -67,6 +67,7 @@ class Parts:
     """The parts of a running scheduler that its process starts and serves."""
 
     informers: Informers
+    handlers: EventHandlers
     recorders: Sequence[SeriesRecorder]
     nominator: Nominator
     cached_pods: CachedPods
@@ -211,6 +212,7 @@ def build(
     metrics.read(read_sources(deps, scheduler, timers))
     return Parts(
         informers=base.informers,
+        handlers=handlers,
         recorders=recorders,
         nominator=base.nominator,
         cached_pods=base.pods,

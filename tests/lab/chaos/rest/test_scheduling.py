@@ -183,3 +183,26 @@ def test_a_pod_waits_for_the_flush_if_no_event_announced_a_device(
     expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
     assert [str(each) for each in findings(seen)] == expected
     assert waits_for_flush(seen) is not is_found
+
+
+@pytest.mark.parametrize(
+    ("node", "seconds", "place", "is_found"),
+    [
+        ("n1", 60, "Unschedulable", False),
+        ("n1", 59, "Unschedulable", True),
+        ("n2", 60, "Unschedulable", True),
+        ("n1", 60, "Gated", True),
+    ],
+    ids=["left", "before the attempt", "another node", "gated"],
+)
+def test_a_pod_waits_for_the_flush_if_no_event_announced_a_node(
+    node: str, seconds: int, place: str, is_found: bool
+) -> None:
+    explanation = {"selectedNodes": ["n1"], "preemption": None}
+    document = {"state": place, "since": "1970-01-01T00:01:00Z", "explanation": explanation}
+    queues = {**queue(), "unannounced_nodes": {node: f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"}}
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
+    seen = state(pending(), debug=debug)
+    expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
+    assert [str(each) for each in findings(seen)] == expected
+    assert waits_for_flush(seen) is not is_found
