@@ -24,6 +24,7 @@ from nominee.machinery.api.pb import apps, core, intstr, meta, policy
 from nominee.machinery.api.selectors import LabelSelector
 
 CONDITION: Final = "DisruptionAllowed"
+FAILED_REASON: Final = "SyncFailed"
 EVICTION_SECONDS_MAX: Final = 120.0
 """An eviction that the API server allowed is ignored when the pod was not deleted within this time."""
 _UNMANAGED: Final = (
@@ -177,13 +178,19 @@ def _set_condition(
     set_condition(status.conditions, row, now)
 
 
+def has_failed(budget: policy.PodDisruptionBudget) -> bool:
+    """Report whether the budget could not be computed when its status was written."""
+    row = get_condition(budget.status.conditions, CONDITION)
+    return row is not None and row.reason == FAILED_REASON
+
+
 def failed_status(
     budget: policy.PodDisruptionBudget, failure: str, now: meta.Time
 ) -> policy.PodDisruptionBudgetStatus:
     """Return the status of a budget that cannot be computed: it allows nothing, the rest stays as it was."""
     status = copy_of(budget.status)
     status.disruptionsAllowed = 0
-    _set_condition(status, "False", "SyncFailed", failure, now)
+    _set_condition(status, "False", FAILED_REASON, failure, now)
     return status
 
 

@@ -13,6 +13,7 @@ from nominee.controllers.disruption.budget import (
     budget_events,
     failed_status,
     failure_event,
+    has_failed,
     not_deleted,
     not_deleted_event,
     recheck_seconds,
@@ -24,7 +25,7 @@ from nominee.controllers.disruption.budget import (
 )
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.objects import ObjectKey, controller_of
 from nominee.machinery.api.pb import core, policy
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime.clock import to_time
@@ -47,7 +48,7 @@ class Disruption(Controller):
             on_delete=lambda pod, _stale: self._pod_changed(pod),
         )
         for informer in self.owners.values():
-            informer.add_handler(on_update=self._owner_updated)
+            informer.add_handler(on_add=self._owner_added, on_update=self._owner_updated)
 
     def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
         if old.metadata.labels != new.metadata.labels:
@@ -59,8 +60,18 @@ class Disruption(Controller):
             if selects(budget, pod):
                 self._enqueue(budget)
 
+    def _owner_added(self, owner: Scaled) -> None:
+        """Queue the budgets that could not be counted: the watch may have shown the pods before their owner.
+
+        Upstream waits for the next event of a pod, which may not come.
+        """
+        for budget in self.budgets.list(owner.metadata.namespace):
+            if has_failed(budget):
+                self._enqueue(budget)
+
     def _owner_updated(self, old: Scaled, new: Scaled) -> None:
-        if old.spec.replicas != new.spec.replicas:
+        """Queue the budgets whose pods have another scale: the owner has another size, or another owner."""
+        if old.spec.replicas != new.spec.replicas or controller_of(old) != controller_of(new):
             for budget in self.budgets.list(new.metadata.namespace):
                 self._enqueue(budget)
 

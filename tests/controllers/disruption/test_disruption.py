@@ -16,6 +16,8 @@ from nominee.machinery.api.pb import apps, core, policy
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
 from tests.controllers.builders import owned_by, pod, replica_set
+from tests.controllers.contexts import context_of, synced
+from tests.support.fake_api import FakeApi
 
 KEY = ObjectKey("default", "budget")
 
@@ -158,3 +160,35 @@ async def test_the_replicas_of_a_deployment_are_expected_and_not_those_of_its_re
     budget.spec.maxUnavailable.intVal = 1
     await controller(world).reconcile(KEY)
     assert world.of(kinds.POD_DISRUPTION_BUDGET).objects[KEY].status.expectedPods == expected
+
+
+@pytest.mark.parametrize("is_adopted", [True, False], ids=["adopted", "created"])
+async def test_a_controller_that_is_shown_after_its_pods_is_counted(is_adopted: bool) -> None:
+    """A Deployment adopts a ReplicaSet, or the watch of ReplicaSets is late: no event of a pod follows."""
+    budget = codec.from_json(
+        policy.PodDisruptionBudget,
+        {
+            "metadata": {"name": "budget", "namespace": "default", "generation": 1},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "maxUnavailable": 1},
+        },
+    )
+    owned = replica_set("old", uid="set", replicas=1)
+    deployment = apps.Deployment()
+    deployment.metadata.name, deployment.metadata.namespace = "web", "default"
+    deployment.metadata.uid, deployment.spec.replicas = "deployment", 3
+    owners = [owned_by("set", name="old")]
+    api = FakeApi.of(budget, deployment, pod("p", labels={"app": "web"}, owners=owners, uid="p", ready=True))
+    if is_adopted:
+        api.put(owned)
+    clock = FakeClock()
+    context = context_of(api, clock)
+    it = Disruption(context)
+    async with synced(context, it.run):
+        await clock.settle()
+        (before,) = api.all_of(kinds.POD_DISRUPTION_BUDGET)
+        assert before.status.expectedPods == int(is_adopted)
+        owned.metadata.ownerReferences.add(kind="Deployment", name="web", uid="deployment", controller=True)
+        api.put(owned)
+        await clock.settle()
+        (after,) = api.all_of(kinds.POD_DISRUPTION_BUDGET)
+        assert (after.status.expectedPods, after.status.currentHealthy) == (3, 1)
