@@ -17,6 +17,7 @@ from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import (
     ObjectKey,
     controller_of,
+    is_terminating,
     key_of,
     resource_version_number,
     resource_version_of,
@@ -170,7 +171,10 @@ class PodOwner(Controller, Generic[O]):
     async def delete_pod(self, owner: O, pod: core.Pod) -> None:
         """Delete a pod and record it; it is expected to terminate. One that is gone is no error."""
         key = key_of(owner)
-        self.expectations.expect(key, self.clock.monotonic(), deleted=pod.metadata.uid)
+        shown = self.pods.get(pod.metadata.name, pod.metadata.namespace)
+        # The watch may have shown the end of a pod that another client deletes since the pods were read.
+        if shown is not None and shown.metadata.uid == pod.metadata.uid and not is_terminating(shown):
+            self.expectations.expect(key, self.clock.monotonic(), deleted=pod.metadata.uid)
         try:
             await self.client.delete(
                 kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid

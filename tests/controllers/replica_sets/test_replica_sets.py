@@ -72,6 +72,25 @@ async def test_a_pod_that_a_long_batch_shows_before_the_answer_to_its_creation_i
         assert answered_at[0] < int(controller.pods.resource_version)
 
 
+async def test_the_end_of_a_pod_that_the_watch_has_shown_is_not_expected_again() -> None:
+    """Another client deletes a pod after it was read: a second deletion makes no event."""
+    web, active = replica_set(uid="s"), pod("p", uid="p", owners=[owned_by("s")])
+    ending = pod("p", uid="p", owners=[owned_by("s")], deleted=True)
+    api = FakeApi(deletes_gracefully=True)
+    context = context_of(api, FakeClock())
+    controller = ReplicaSetController(context)
+    pods = context.informers.of(kinds.POD)
+    api.put(active)
+    pods._put(active)
+    await controller.delete_pod(web, active)
+    assert controller.outstanding()
+    pods._put(ending)
+    assert not controller.outstanding()
+    await controller.delete_pod(web, active)
+    assert not controller.outstanding()
+    assert [request.verb for request in api.requests] == ["delete", "delete"]
+
+
 async def _is_replaced(api: FakeApi, shown: anyio.Event, *, seconds: float = 0.0) -> None:
     """Remove the pod of a set whose watch shows nothing, and expect another one once it is `shown`.
 
