@@ -89,9 +89,11 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         current = next(
             (each for each in revisions if each.metadata.name == of.status.currentRevision), update
         )
-        await self._sync(of, pods, current, update, collisions)
+        now = self.clock.now()
+        await self._sync(of, pods, current, update, collisions, now)
         await self._truncate(of, pods, revisions, current, update)
-        return recheck_seconds(of, pods, self.clock.now())
+        # As of when the pods were looked at: one that became available during the writes has no event.
+        return recheck_seconds(of, pods, now)
 
     def _sees_own_writes(self, key: ObjectKey) -> bool:
         """Report whether the watches show the writes of earlier reconciliations of a set.
@@ -152,8 +154,8 @@ class StatefulSetController(PodOwner[apps.StatefulSet]):
         current: apps.ControllerRevision,
         update: apps.ControllerRevision,
         collisions: int,
+        now: float,
     ) -> None:
-        now = self.clock.now()
         seen = Observation(
             of,
             pods,

@@ -9,12 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nominee.controllers.revisions import history
+from nominee.controllers.stateful_sets.shell.stateful_sets import StatefulSetController
 from nominee.machinery.api import errors, kinds
-from nominee.machinery.api.objects import copy_of, metadata_of
+from nominee.machinery.api.kinds import Kind
+from nominee.machinery.api.objects import copy_of, key_of, metadata_of
 from nominee.machinery.api.pb import apps, core
-from tests.controllers.builders import claim, pod
+from nominee.machinery.runtime.clock import FakeClock
+from tests.controllers.builders import EPOCH, claim, pod
+from tests.controllers.contexts import context_of, synced
 from tests.controllers.stateful_sets.builders import member, stateful_set
 from tests.controllers.stateful_sets.playing import Api, Play, playing
+from tests.support.fake_api import M
 
 
 def image(name: str) -> Any:
@@ -100,6 +105,31 @@ async def test_a_claim_of_the_pod_before_is_waited_for() -> None:
         api.remove(kinds.PERSISTENT_VOLUME_CLAIM, "data-web-0")
         await play.settle(2)
         assert len(play.pods()) == 1
+
+
+async def test_a_pod_that_becomes_available_while_a_revision_is_deleted_is_looked_at_again() -> None:
+    """Source: pkg/controller/statefulset (sync): the set is queued again by minReadySeconds."""
+
+    class SlowApi(Api):
+        async def delete(self, kind: Kind[M], name: str, namespace: str = "", **options: object) -> bool:
+            clock.set(clock.now() + 6.0)
+            return await super().delete(kind, name, namespace, **options)
+
+    clock, api = FakeClock(float(EPOCH)), SlowApi()
+    of = stateful_set(replicas=1, minReadySeconds=10, revisionHistoryLimit=0)
+    update = history.new_revision(of, 2, "new")
+    ready = member(of, 0, image=update.metadata.name, ready_since=-5)
+    context = context_of(api, clock)
+    controller = StatefulSetController(context)
+    for each in (of, update, ready):
+        api.put(each)
+    async with synced(context):
+        await controller.reconcile(key_of(of))
+        api.put(history.new_revision(stateful_set(image="v0"), 1, "old"))
+        await clock.settle()
+        assert await controller.reconcile(key_of(of)) == 5.0
+    (left,) = api.all_of(kinds.CONTROLLER_REVISION)
+    assert left.metadata.name == update.metadata.name
 
 
 async def test_orphans_are_adopted() -> None:
