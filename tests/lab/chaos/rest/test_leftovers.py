@@ -10,6 +10,7 @@ from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.simulation.leftovers import Holdings
 
 DUE = "nominee.controllers.nodes.shell.eviction.TaintEviction._due."
+TIMES = "nominee.controllers.endpoints.trigger_time.TriggerTimes._pods."
 QUEUED = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
 NOMINATED = "nominee.scheduler.framework.nominations.nominator.Nominator._node_of."
 GATED = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."
@@ -38,8 +39,9 @@ def test_entries_of_objects_that_are_gone() -> None:
         ({DUE: 1}, {DUE: 1}, []),
         ({}, {DUE: 1}, []),
         ({"nominee.apiserver.cache.kind_cache.KindCache._history.": 9}, {}, []),
+        ({TIMES: 2}, {}, []),
     ],
-    ids=["fewer", "none", "as many", "more", "a history"],
+    ids=["fewer", "none", "as many", "more", "a history", "times of a Service that selects no pods any more"],
 )
 def test_entries_that_a_restart_frees(
     before: dict[str, int], after: dict[str, int], found: list[str]
