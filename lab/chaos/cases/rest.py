@@ -23,7 +23,10 @@ TRY_SECONDS: Final = 12.0
 """A pod that no event concerns is tried again after five minutes, and after an error each 10 s."""
 _RENEWED: Final = frozenset({LEASE, EVENT, CONFIG_MAP})
 _ENDED = frozenset({"Succeeded", "Failed"})
-_OF_CONTROLLERS: Final = frozenset({"batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan"})
+_TRACKING: Final = "batch.kubernetes.io/job-tracking"
+_OF_CONTROLLERS: Final = frozenset({_TRACKING, "foregroundDeletion", "orphan"})
+_INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+"""The annotation of pods whose Job has backoffLimitPerIndex."""
 
 
 def work_of(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> dict[str, float]:
@@ -90,6 +93,17 @@ def foreign_finalizers(pod: core.Pod) -> set[str]:
     return set(pod.metadata.finalizers) - _OF_CONTROLLERS
 
 
+def _waits_for_another(pod: core.Pod) -> bool:
+    """Return whether a pod failed whose Job counts it when its index gets another pod, after a back-off.
+
+    How long that may take is a rule of Jobs (lab/chaos/rest/workloads/jobs.py). Source:
+    kube-controller-manager 1.36, job_controller.go (canRemoveFinalizer).
+    """
+    metadata = pod.metadata
+    is_kept = pod.status.phase == "Failed" and _TRACKING in metadata.finalizers
+    return is_kept and _INDEX_FAILURES in metadata.annotations
+
+
 def _needs_preparation(pod: core.Pod) -> bool:
     """Return whether binding may take long: volumes are created, devices are prepared, or a plugin waits.
 
@@ -107,6 +121,7 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float, scheduled: boo
     if pod.metadata.HasField("deletionTimestamp"):
         ends = from_time(pod.metadata.deletionTimestamp)
         is_held = foreign_finalizers(pod) and (pod.status.phase in _ENDED or not node)
+        is_held = is_held or _waits_for_another(pod)
         return "is terminating beyond its grace period" if now >= ends and acts and not is_held else ""
     if pod.status.phase in _ENDED:
         return ""

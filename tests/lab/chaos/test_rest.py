@@ -140,6 +140,16 @@ def test_a_pod_that_has_stopped_waits_for_its_finalizers() -> None:
     assert unrest([ended], [node()], (), NOW)
 
 
+def test_a_failed_pod_waits_until_its_index_gets_another() -> None:
+    ended = pod(on="n1", deleted=NOW - 5, phase="Failed")
+    ended.metadata.finalizers.append("batch.kubernetes.io/job-tracking")
+    assert unrest([ended], [node()], (), NOW)
+    ended.metadata.annotations["batch.kubernetes.io/job-index-failure-count"] = "0"
+    assert unrest([ended], [node()], (), NOW) == []
+    ended.status.phase = "Succeeded"
+    assert unrest([ended], [node()], (), NOW)
+
+
 def test_a_gated_pod_is_at_rest() -> None:
     gated = pod()
     gated.spec.schedulingGates.add(name="example.com/wait")

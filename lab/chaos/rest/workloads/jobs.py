@@ -43,7 +43,9 @@ def jobs(state: State) -> Iterator[Finding]:
             yield Finding(name_of(job), "is to end, and no pod of it terminates")
         for pod in state.pods_by_namespace.get(job.metadata.namespace, ()):
             if is_controlled_by(pod, job) and has_ended(pod) and _TRACKING in pod.metadata.finalizers:
-                waits = job.spec.HasField("backoffLimitPerIndex") and job.status.failed
+                waits = job.spec.HasField("backoffLimitPerIndex") and pod.status.phase == "Failed"
+                if waits and (job.spec.suspend or not job.spec.parallelism):
+                    continue  # it is counted when its index gets another pod (canRemoveFinalizer)
                 seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if waits else {}
                 yield Finding(name_of(pod), "has ended, and its Job has not counted it", **seconds)
 

@@ -51,6 +51,8 @@ def _ending(phase: str, *conditions: str, policy: str = "Failed") -> Manifests:
         _cluster({}, suspend=True),
         _cluster({}, managedBy="example.com/other"),
         _cluster({}, parallelism=0),
+        _cluster({}, "Failed!", suspend=True, backoffLimitPerIndex=1),
+        _cluster({}, "Failed!", parallelism=0, backoffLimitPerIndex=1),
         _ending("Running"),
         _ending("Running", "FailureTarget", policy="TerminatingOrFailed"),
         _ending("Running", "SuccessCriteriaMet", policy="TerminatingOrFailed"),
@@ -90,6 +92,14 @@ def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
         ),
         (
             _cluster({**ONE, "succeeded": 1}, "Succeeded!", "Running"),
+            ["pod default/p0 has ended, and its Job has not counted it"],
+        ),
+        (
+            _cluster({"succeeded": 1}, "Succeeded!", "Failed!", suspend=True, backoffLimitPerIndex=1),
+            ["pod default/p0 has ended, and its Job has not counted it"],
+        ),
+        (
+            _cluster({}, "Failed!", suspend=True),
             ["pod default/p0 has ended, and its Job has not counted it"],
         ),
     ],
