@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import anyio
@@ -17,6 +18,7 @@ from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
 from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, has_events, rewritten, unrest, work_of
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
+from nominee.lab.chaos.cases.verdict import is_accepted
 from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.outcomes.facts import Facts, ends_of, facts_of
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm, points
@@ -120,7 +122,9 @@ async def run_case(
     async with anyio.create_task_group() as tasks:
         await world.open(tasks)
         earlier = Earlier(disturbed, world)
-        run = Run(disturbed, cluster, world, _Steps(narrate, perturbing.begin_events, earlier.on_step))
+        steps = _Steps(narrate, perturbing.begin_events, earlier.on_step)
+        accepts = partial(is_accepted, case=case, accepted_findings=scenario.accepted_findings)
+        run = Run(disturbed, cluster, world, steps, accepts)
         async with anyio.create_task_group() as helpers, AsyncExitStack() as stack:
             perturbing.start(helpers)
             if case.perturbations:
@@ -144,7 +148,9 @@ async def run_case(
         writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
-                again = Run(only(judged, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate)
+                again = Run(
+                    only(judged, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate, accepts
+                )
                 result = await _again(result, run, again, tasks)
             elif is_observed:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)

@@ -212,6 +212,11 @@ def judge(
     )
 
 
+def is_accepted(violation: Violation, case: Case, accepted_findings: Sequence[AcceptedFinding]) -> bool:
+    """Return whether a violation in a run of a case is among the accepted findings, or known."""
+    return bool(_accepted(_text(violation), case, (*accepted_findings, *KNOWN)))
+
+
 def with_history(
     result: CaseResult, undisturbed: Sequence[TracedWrite], run: Sequence[TracedWrite]
 ) -> CaseResult:
@@ -243,13 +248,16 @@ def _subject(result: CaseResult, writes: Sequence[TracedWrite]) -> str:
 
 def _findings(result: ScenarioResult, unsettled: str) -> Iterator[str]:
     """Yield all that does not hold; the parts of `unsettled` one by one."""
-    for violation in result.violations:
-        yield f"{violation.invariant}: {violation.message}"
+    yield from map(_text, result.violations)
     for part in unsettled.split("; ") if unsettled else ():
         yield f"the cluster does not come to rest: {part}"
     is_repeated = any(violation.message in result.reason for violation in result.violations)
     if result.outcome is Outcome.FAILED and not is_repeated:
         yield result.reason
+
+
+def _text(violation: Violation) -> str:
+    return f"{violation.invariant}: {violation.message}"
 
 
 def _accepted(finding: str, case: Case, accepted: Sequence[AcceptedFinding]) -> str:

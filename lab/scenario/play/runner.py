@@ -6,9 +6,9 @@ same scenario runs on real processes and in a simulation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from itertools import chain, groupby
+from itertools import chain, filterfalse, groupby
 
 import anyio
 
@@ -83,10 +83,21 @@ class NotCleanError(Exception):
 
 
 class Run:
-    """One run of a scenario."""
+    """One run of a scenario.
 
-    def __init__(self, scenario: Scenario, cluster: ScenarioCluster, world: World, narrate: Narrator) -> None:
+    A violation that `is_accepted` is in the result, and does not end the run.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        cluster: ScenarioCluster,
+        world: World,
+        narrate: Narrator,
+        is_accepted: Callable[[Violation], bool] = lambda violation: False,
+    ) -> None:
         self._scenario, self._cluster, self._world, self._narrate = scenario, cluster, world, narrate
+        self._is_accepted = is_accepted
         self._clock = cluster.clock
         self._began = self._clock.monotonic()
         self.variables: dict[str, str] = {}
@@ -130,8 +141,9 @@ class Run:
         measurements = self._collector.results()
         hits = await self._hits(failpoint_components)
         violations = list(dict.fromkeys([*self._broken, *await self._invariants()]))
-        if violations and outcome is Outcome.PASSED:
-            outcome, reason = Outcome.FAILED, violations[0].message
+        unaccepted = [*filterfalse(self._is_accepted, violations)]
+        if unaccepted and outcome is Outcome.PASSED:
+            outcome, reason = Outcome.FAILED, unaccepted[0].message
         for violation in violations:
             self._narrate.failed(f"{violation.invariant}: {violation.message}")
         return ScenarioResult(
@@ -298,8 +310,8 @@ class Run:
     async def _check_background(self) -> None:
         """Raise StepFailedError if an expectation over the whole run or an invariant does not hold."""
         await self._judge_background()
-        if self._broken:
-            first = self._broken[0]
+        first = next(filterfalse(self._is_accepted, self._broken), None)
+        if first is not None:
             raise StepFailedError(f"during the run: {first.invariant}: {first.message}")
 
 
