@@ -236,6 +236,6 @@ class _LoopRunner:
                 "deleting": sorted(state.deletions.nodes()),
                 "doubtfulTaints": sorted(state.doubtful_taints),
                 "backedOffGroups": [name for name in sorted(state.view.groups) if backoff.status(name, now)],
-                "inCooldownAfterFailure": state.cooldowns.after_failure(now),
+                "inCooldown": state.cooldowns.in_some_group(now),
             }
         )

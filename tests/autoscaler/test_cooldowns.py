@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from nominee.autoscaler.options import Compat
+from nominee.autoscaler.options import Compat, Options
+from nominee.autoscaler.planning.scale_down.cooldowns import Cooldowns
 from nominee.autoscaler.result import ScaleDownResult
 from nominee.machinery.runtime.clock import FakeClock, to_time
 from tests.autoscaler.builders import Started, add_group, autoscaler, new_world, node, pod
@@ -101,3 +104,25 @@ async def test_pods_that_are_too_new_stop_deletions_of_all_groups() -> None:
     new.metadata.creationTimestamp.CopyFrom(to_time(world.clock.now() - 1.0))
     world.nodes["empty"].spec.taints.add(key="dedicated", value="x", effect="NoSchedule")
     assert (await it.run_once()).scale_down == ScaleDownResult.IN_COOLDOWN
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("event", ["scale-up", "deletion", "failure"])
+def test_some_group_waits_until_the_delay_is_over(event: str, local: bool) -> None:
+    cooldowns = Cooldowns(
+        Options(
+            scale_down_delay_type_local=local,
+            scale_down_delay_after_add=10.0,
+            scale_down_delay_after_delete=10.0,
+            scale_down_delay_after_failure=10.0,
+        )
+    )
+    assert not cooldowns.in_some_group(0.0)
+    note: dict[str, Callable[[], None]] = {
+        "scale-up": lambda: cooldowns.group_scaled_up("g", 0.0) if local else cooldowns.scaled_up(0.0),
+        "deletion": lambda: cooldowns.group_deleted("g", 0.0) if local else cooldowns.deletion_started(0.0),
+        "failure": lambda: cooldowns.group_failed("g", 0.0) if local else cooldowns.deletion_failed(0.0),
+    }
+    note[event]()
+    assert cooldowns.in_some_group(9.0)
+    assert not cooldowns.in_some_group(10.0)

@@ -48,13 +48,9 @@ class Cooldowns:
         options = self._options
         return not options.scale_down_delay_type_local and (
             self._scale_up + options.scale_down_delay_after_add > now
-            or self.after_failure(now)
+            or self._failure + options.scale_down_delay_after_failure > now
             or self._deletion + options.scale_down_delay_after_delete > now
         )
-
-    def after_failure(self, now: float) -> bool:
-        """Report whether it is not long enough since a node could not be tainted."""
-        return self._failure + self._options.scale_down_delay_after_failure > now
 
     def delays(self, group: str, now: float) -> bool:
         """Report whether nodes of this group are no candidates now; False with delays of the cluster."""
@@ -64,3 +60,8 @@ class Cooldowns:
             or self._group_deletions.get(group, _NEVER) + options.scale_down_delay_after_delete > now
             or self._group_failures.get(group, _NEVER) + options.scale_down_delay_after_failure > now
         )
+
+    def in_some_group(self, now: float) -> bool:
+        """Report whether nodes of the cluster, or of a group, may not be deleted now."""
+        groups = {*self._group_scale_ups, *self._group_deletions, *self._group_failures}
+        return self.active(now) or any(self.delays(group, now) for group in groups)

@@ -105,6 +105,7 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "apiserver*:process=away* apiserver*:process=crash-loop*",
         "and its PodScheduled became False (",
         "was failed on * with the reason OutOf",
+        "devices-have-one-claim: the claim is no longer reserved while ",
         reason="a scheduler whose binding has no answer asks for the pod for 12 s, and then takes it for "
         "failed and its room for free, as kube-scheduler does at once",
         link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go",

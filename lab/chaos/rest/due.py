@@ -34,7 +34,7 @@ Source: kube-controller-manager 1.36, disruption, DeletionTimeout."""
 
 def due_seconds(state: State, seconds_max: float) -> float:
     """Return in how many seconds the last change of the next `seconds_max` is due; 0.0 without one."""
-    times = [*_of_pods(state), *_of_jobs(state), *_of_deployments(state)]
+    times = [*_of_pods(state), *_of_jobs(state), *_of_deployments(state), *_of_ready_pods(state)]
     if CONTROLLERS in state.running:
         times += [*_of_tainted_nodes(state), *_of_budgets(state), *_of_claims(state)]
     seconds = (time - state.now for time in times)
@@ -122,11 +122,19 @@ def _end(job: batch.Job) -> float | None:
 
 
 def _of_deployments(state: State) -> Iterator[float]:
-    """Yield when a Deployment has made no progress for too long, or ready pods become available."""
+    """Yield when a Deployment has made no progress for too long."""
     for deployment in state.of(kinds.DEPLOYMENT):
         if (updated := _last_progress(deployment)) is not None:
             yield updated + deployment.spec.progressDeadlineSeconds
-    for each in state.of(kinds.REPLICA_SET):
+
+
+def _of_ready_pods(state: State) -> Iterator[float]:
+    """Yield when ready pods become available: a rollout, or the next pod of a set, waits for that."""
+    owners: list[apps.ReplicaSet | apps.StatefulSet | apps.DaemonSet] = []
+    owners += state.of(kinds.REPLICA_SET)
+    owners += state.of(kinds.STATEFUL_SET)
+    owners += state.of(kinds.DAEMON_SET)
+    for each in owners:
         for pod in live_pods(state, each) if each.spec.minReadySeconds else ():
             ready = get_condition(pod.status.conditions, "Ready")
             if ready is not None and condition_is(pod.status.conditions, "Ready"):

@@ -91,7 +91,8 @@ class Losses:
     `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
     no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `unwritten`: pods whose attempt failed,
     as did the write of their status, which the next attempt repeats. `delays`: whether the autoscaler waits
-    after a failure, or does not see an unwritten pod: nodes may come and go, and pods with them.
+    after a failure, a scale-up or a deletion, or does not see an unwritten pod: nodes may come and go, and
+    pods with them.
     """
 
     nodes: frozenset[str] = frozenset()
@@ -125,7 +126,7 @@ def losses_of(state: State) -> Losses:
     return Losses(
         nodes=frozenset(node for node, pods in queue["nominated"].items() if gated.intersection(pods)),
         unwritten=unwritten,
-        delays=bool(loop and (loop["backedOffGroups"] or loop["inCooldownAfterFailure"] or unwritten)),
+        delays=bool(loop and (loop["backedOffGroups"] or loop["inCooldown"] or unwritten)),
     )
 
 

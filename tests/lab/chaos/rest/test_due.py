@@ -79,12 +79,13 @@ def test_a_change_is_due(found: Manifest, seconds: float) -> None:
     assert due_seconds(state({"found": found}), WITHIN_SECONDS) == seconds
 
 
-def test_ready_pods_become_available() -> None:
-    replica_set = manifest("ReplicaSet", "web", api="apps/v1", spec={"minReadySeconds": 70})
-    found = pod("web-0", **owner(replica_set))
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "DaemonSet"])
+def test_ready_pods_become_available(kind: str) -> None:
+    owning = manifest(kind, "web", api="apps/v1", spec={"minReadySeconds": 70})
+    found = pod("web-0", **owner(owning))
     for condition in found["status"]["conditions"]:
         condition["lastTransitionTime"] = AGO_20
-    assert due_seconds(state({"set": replica_set, "pod": found}), WITHIN_SECONDS) == 50
+    assert due_seconds(state({"set": owning, "pod": found}), WITHIN_SECONDS) == 50
 
 
 @pytest.mark.parametrize(

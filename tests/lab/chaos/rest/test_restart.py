@@ -138,12 +138,12 @@ def test_a_restart_frees_the_room_that_was_kept_for_a_gated_pod(gated: str, node
 @pytest.mark.parametrize(
     ("loop", "count"),
     [
-        ({"backedOffGroups": [], "inCooldownAfterFailure": False}, 1),
-        ({"backedOffGroups": ["pool"], "inCooldownAfterFailure": False}, 0),
-        ({"backedOffGroups": [], "inCooldownAfterFailure": True}, 0),
+        ({"backedOffGroups": [], "inCooldown": False}, 1),
+        ({"backedOffGroups": ["pool"], "inCooldown": False}, 0),
+        ({"backedOffGroups": [], "inCooldown": True}, 0),
     ],
 )
-def test_an_autoscaler_forgets_that_it_waits_after_a_failure(loop: Json, count: int) -> None:
+def test_an_autoscaler_forgets_that_it_waits(loop: Json, count: int) -> None:
     before = state(correct(), debug={(AUTOSCALER, LOOP): loop})
     after = facts(state(changed(lambda manifests: manifests.pop("node"))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
