@@ -148,9 +148,8 @@ async def run_case(
         writes = (await cluster.history())[began:]
         if result.outcome is Outcome.PASSED and not unsettled:
             if case.perturbations:
-                again = Run(
-                    only(judged, undisturbed.lasting, LASTING_SECONDS), cluster, world, narrate, accepts
-                )
+                states = only(judged, undisturbed.lasting, LASTING_SECONDS)
+                again = Run(states, cluster, world, narrate, accepts)
                 result = await _again(result, run, again, tasks)
             elif is_observed:
                 lasting = await _lasting(scenario, run, cluster, world, tasks)
@@ -159,9 +158,8 @@ async def run_case(
                 await cluster.clock.sleep(hang_seconds(case))  # a call may hang while all else rests
                 unsettled = await changed_by_restart(cluster, expectations)
         found = (*result.violations, *await violations_at_rest(scenario, case, cluster))
-        violations = tuple(dict.fromkeys(found))
-        result = replace(result, violations=violations)
-        if clean_up and result.outcome is Outcome.PASSED and not violations and not unsettled:
+        result = replace(result, violations=tuple(dict.fromkeys(found)))
+        if clean_up and result.outcome is Outcome.PASSED and not (found or unsettled):
             is_clean = await _restored(cluster, case, run, scenario)
         tasks.cancel_scope.cancel()
     return Ran(

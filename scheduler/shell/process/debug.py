@@ -45,7 +45,7 @@ def serve(serving: Serving, parts: Parts) -> None:
     from starlette.responses import JSONResponse
 
     async def show_queue(request: Any) -> Any:
-        return JSONResponse({**queues(parts.scheduler), **unannounced(parts)})
+        return JSONResponse({**queues(parts.scheduler), **room_without_events(parts)})
 
     async def show_explanation(request: Any) -> Any:
         """Answer `?pod=NS/NAME[&nodes=N]`."""
@@ -67,7 +67,7 @@ def serve(serving: Serving, parts: Parts) -> None:
     state.add("problems", lambda: [*cache_problems(parts.cache)])
 
 
-def unannounced(parts: Parts) -> dict[str, Any]:
+def room_without_events(parts: Parts) -> dict[str, Any]:
     """Return the nodes, with times, and devices on which room came free without an event that wakes pods.
 
     Pods that wait for it are left to the flush of the queue.
