@@ -37,14 +37,14 @@ def _answer(outcome: Outcome, method: Method, begin: int, end: int, version: int
     )
 
 
-def _problems(*answers: Answer) -> list[str]:
+def _problems(*answers: Answer, history: History = HISTORY) -> list[str]:
     check = Check(ComponentSettings(observes_answers=True), [NAME])
-    for revision in HISTORY.revisions:
+    for revision in history.revisions:
         check.observe(revision)
         for answer in answers:
             if answer.end == revision.revision:
                 check.observe_answer(answer)
-    (result,) = check.finish(Evidence(now=HISTORY.now))
+    (result,) = check.finish(Evidence(now=history.now))
     assert result.checked == len(answers)
     return [violation.message for violation in result.violations]
 
@@ -144,3 +144,12 @@ def test_an_update_replaces_the_version_that_it_was_made_from() -> None:
     assert _problems(replace(lost, expected_version=3)) == []
     (message,) = _problems(lost)
     assert message.endswith("it was made from version 1, and replaced version 3")
+
+
+@pytest.mark.parametrize(("node", "is_found"), [("n1", False), ("n2", True)])
+def test_an_update_whose_outcome_was_lost_may_be_seen_in_equal_bytes(node: str, is_found: bool) -> None:
+    # Revision 2 is the update, 3 is another client's, and 4 puts the object back, or changes it again.
+    written = pod("p", node="n1")
+    history = History().put(pod("p"), written, pod("p", node="n3"), pod("p", node=node))
+    update = replace(_answer(DONE, UPDATE, 1, 4, 4), expected_version=1)
+    assert bool(_problems(update, history=history)) is is_found

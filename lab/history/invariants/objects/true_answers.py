@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
@@ -143,18 +144,32 @@ def _problem_of_done(answer: Answer, states: list[Revision | None]) -> str:
     shown = states[1:] if answer.method is Method.CREATE else states
     for before, state in zip([states[0], *states] if shown is states else states, shown, strict=False):
         if state is not None and state.revision == version and state.value is not None:
-            return _problem_of_update(answer, before, state)
+            return _problem_of_update(answer, before, state, states)
     versions = sorted({state.revision for state in shown if state is not None})
     had = ", ".join(map(str, versions[:_VERSIONS_MAX])) or "none"
     return f"the object had the versions {had}" if len(versions) != 1 else f"the object had version {had}"
 
 
-def _problem_of_update(answer: Answer, before: Revision | None, written: Revision) -> str:
-    """Return whether an update replaced another version than the one that it was made from."""
+def _problem_of_update(
+    answer: Answer, before: Revision | None, written: Revision, states: Sequence[Revision | None]
+) -> str:
+    """Return whether an update replaced another version than the one that it was made from.
+
+    Where etcd's answer was lost, the bytes in etcd show whether it was applied: another client may have
+    changed the object and put it back meanwhile.
+    """
     expected = answer.expected_version
     if not expected or expected == written.revision or before is None or before.revision == expected:
         return ""
+    for old, new in pairwise(states):
+        is_own = old is not None and new is not None and old.revision == expected
+        if is_own and _bytes(new) == _bytes(written):
+            return ""
     return f"it was made from version {expected}, and replaced version {before.revision}"
+
+
+def _bytes(state: Revision | None) -> bytes:
+    return b"" if state is None or state.value is None else state.value.data
 
 
 def _is_deleted(state: Revision | None) -> bool:
