@@ -124,3 +124,11 @@ def test_a_kubelet_refuses_a_pod_beside_its_victim_after_an_absence(absent: bool
     victim.status.reason, refused.status.reason = "Preempting", "OutOfcpu"
     history = _after(History().put(reported, victim), absent=absent).put(refused)
     assert len(violations_of(LateRejections, history)) == count
+
+
+def test_an_absence_may_last_until_the_end() -> None:
+    history = History().put(lease("n1"), lease("n1"))
+    served = served_time_of(history)
+    last = history.revisions[-1].time
+    assert served.between(last - 1, last + ABSENT_SECONDS) == 1 + ABSENT_SECONDS
+    assert served.between(last - 1, last + ABSENT) == 1
