@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nominee.lab.chaos.rest.due import due_seconds
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, has_refused_drains
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, has_drains
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
@@ -27,7 +27,8 @@ RESTARTED_SECONDS: Final = 40.0
 FLUSHED_SECONDS: Final = 340.0
 """After so long a scheduler has tried each unschedulable pod again: after 5 minutes, every 30 s."""
 DRAINED_SECONDS: Final = 150.0
-"""After so long the autoscaler has given up evictions that a budget refuses (--max-pod-eviction-time)."""
+"""After so long the autoscaler has deleted a node, or given up evictions that a budget refuses
+(--max-pod-eviction-time)."""
 LATER_SECONDS: Final = 60.0
 """A change that has gone again after this time was the start of a process."""
 FORGOTTEN_SECONDS: Final = (60.0, 600.0)
@@ -106,7 +107,7 @@ def _pause(state: State) -> float:
     """Return for how long a process at rest may still wait before it goes on, as a new one does at once."""
     if waits_for_flush(state):
         return FLUSHED_SECONDS
-    if has_refused_drains(state):
+    if has_drains(state):
         return DRAINED_SECONDS
     # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now. The back-off
     # of a controller is 30 s at most.

@@ -8,9 +8,8 @@ from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
-from nominee.lab.chaos.rest.workloads.statuses import pods_of
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import get_condition, has_ended, is_terminating
+from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
 
@@ -117,17 +116,12 @@ def _is_about(message: str, group: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(group)}(-\d+)?(?![\w-])", message) is not None
 
 
-def has_refused_drains(state: State) -> bool:
-    """Return whether a budget refuses the eviction of a pod whose node the autoscaler deletes.
+def has_drains(state: State) -> bool:
+    """Return whether the autoscaler deletes a node.
 
-    The autoscaler asks again until --max-pod-eviction-time is over. One that starts takes the taint off the
-    node (cluster-autoscaler 1.36, cleanUpIfRequired).
+    It asks every 5 s whether the pods are gone, and again for an eviction that a budget refuses, until
+    --max-pod-eviction-time is over. One that starts takes the taint off the node (cluster-autoscaler 1.36,
+    cleanUpIfRequired).
     """
     document = state.debug.get((AUTOSCALER, LOOP))
-    deleting = set() if document is None else set(document["deleting"])
-    return any(
-        pod.spec.nodeName in deleting and not (has_ended(pod) or is_terminating(pod))
-        for budget in (state.of(kinds.POD_DISRUPTION_BUDGET) if deleting else ())
-        if not budget.status.disruptionsAllowed
-        for pod in pods_of(state, budget)
-    )
+    return bool(document and document["deleting"])

@@ -58,7 +58,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "facts", lambda name: {(name, "uid"): frozenset[str]()})
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda name: name == "deferred")
     monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
-    monkeypatch.setattr(restarting, "has_refused_drains", lambda name: name == "drains")
+    monkeypatch.setattr(restarting, "has_drains", lambda name: name == "drains")
     monkeypatch.setattr(restarting, "has_refused_pods", lambda name: name == "refused")
     monkeypatch.setattr(restarting, "due_seconds", lambda name, _: DUE_SECONDS if name == "due" else 0.0)
     monkeypatch.setattr(restarting, "losses_of", lambda _: lost)

@@ -8,7 +8,7 @@ from nominee.controllers.jobs.shell.expiry import FinishedJobs
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP, has_refused_drains
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP, has_drains
 from nominee.lab.chaos.rest.restart import Facts, changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.worker import simulated
@@ -149,16 +149,11 @@ def test_an_autoscaler_forgets_that_it_waits(loop: Json, count: int) -> None:
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
 
-@pytest.mark.parametrize(
-    ("deleting", "allowed", "expected"),
-    [([], 0, False), (["n1"], 0, True), (["n1"], 1, False), (["n2"], 0, False)],
-    ids=["nothing is deleted", "refused", "allowed", "the pods are elsewhere"],
-)
-def test_a_drain_waits_for_a_budget(deleting: list[str], allowed: int, expected: bool) -> None:
-    manifests = changed(put("budget/status/disruptionsAllowed", allowed))
+@pytest.mark.parametrize(("deleting", "expected"), [([], False), (["n1"], True)])
+def test_a_drain_goes_on(deleting: list[str], expected: bool) -> None:
     loop = {(AUTOSCALER, LOOP): {"deleting": deleting}}
-    assert has_refused_drains(state(manifests, debug=loop)) is expected
-    assert not has_refused_drains(state(manifests))
+    assert has_drains(state(correct(), debug=loop)) is expected
+    assert not has_drains(state(correct()))
 
 
 @pytest.mark.parametrize(
