@@ -18,6 +18,11 @@ STEPS_MAX = 8
 """Writes in a row for one claim; a whole binding takes four."""
 
 
+def _volume_of_bound(claim: core.PersistentVolumeClaim) -> list[str]:
+    """Return the volume of a claim whose binding was completed once, for an index."""
+    return [claim.spec.volumeName] if BIND_COMPLETED in claim.metadata.annotations else []
+
+
 class ClaimController(Controller):
     """Binds claims to volumes."""
 
@@ -27,6 +32,7 @@ class ClaimController(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.claims = self.watch(kinds.PERSISTENT_VOLUME_CLAIM)
+        self.claims.add_index("bound", _volume_of_bound)
         self.volumes = context.informers.of(kinds.PERSISTENT_VOLUME)
         self.classes = context.informers.of(kinds.STORAGE_CLASS)
         self.pods = context.informers.of(kinds.POD)
@@ -35,6 +41,9 @@ class ClaimController(Controller):
         self.classes.on_change(self._class_changed, deletions=False)
 
     def _volume_changed(self, volume: core.PersistentVolume) -> None:
+        # It may have lost its claimRef, or come again without one: the claim that has it binds it again.
+        for claim in self.claims.by_index("bound", volume.metadata.name):
+            self._enqueue(claim)
         if volume.spec.HasField("claimRef"):
             self.queue.add(ObjectKey(volume.spec.claimRef.namespace, volume.spec.claimRef.name))
             return

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import anyio
+import pytest
 
 from nominee.controllers.volumes.binding import RESYNC_SECONDS
 from nominee.controllers.volumes.shell.binder import ClaimController, VolumeController
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import FakeClock
-from nominee.machinery.scheduling.volume_matching import BOUND_BY_CONTROLLER
+from nominee.machinery.scheduling.volume_matching import BIND_COMPLETED, BOUND_BY_CONTROLLER
 from tests.controllers.builders import claim, volume
 from tests.controllers.contexts import context_of, synced
 from tests.support.eventually import eventually
@@ -82,3 +83,31 @@ async def test_a_volume_whose_claim_gets_another_one_is_free_again() -> None:
     found = await _becomes(api, "other", "Available", lambda: api.put(claim(uid="u1", volume="pv")))
     assert found is not None
     assert not found.spec.HasField("claimRef")
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["without-claimRef", "created-again"])
+async def test_a_bound_claim_gets_its_volume_again(lost: bool) -> None:
+    """A volume without claimRef names no claim to wake: the claim that names it is looked at."""
+    api = FakeApi()
+    bound = claim(uid="u1", volume="pv", annotations={BIND_COMPLETED: "yes"}, phase="Bound")
+    api.put(bound)
+    if not lost:
+        api.put(volume("pv", phase="Bound", claim_ref=MINE, policy="Retain"))
+    context = context_of(api, FakeClock())
+    controller = ClaimController(context)
+
+    def phase() -> str:
+        found = api.find(kinds.PERSISTENT_VOLUME_CLAIM, "data", "default")
+        return "" if found is None else found.status.phase
+
+    def owner() -> str:
+        found = api.find(kinds.PERSISTENT_VOLUME, "pv")
+        return "" if found is None else found.spec.claimRef.uid
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(context, controller.run):
+            await anyio.wait_all_tasks_blocked()
+            assert phase() == ("Lost" if lost else "Bound")
+            api.put(volume("pv", policy="Retain"))
+            await eventually(owner, lambda uid: uid == "u1")
+            await eventually(phase, lambda found: found == "Bound")
