@@ -74,7 +74,7 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     ),
     *_known(
         "controllers*:apiserver*.Delete.jobs=* controllers*:apiserver*=cut* apiserver*:process=* "
-        "apiserver*:*=crash* apiserver*:*Delete*",
+        "apiserver*:*=crash* apiserver*:*Delete* apiserver*:apiserver.write.before=error*",
         "keeps * Jobs that are ",
         reason="an old Job that could not be deleted is tried again with the next event or schedule of its "
         "CronJob",

@@ -200,6 +200,22 @@ def test_a_binding_that_is_written_late_may_have_the_time_of_the_failed_attempt(
 
 
 @pytest.mark.parametrize(
+    ("case", "is_accepted"),
+    [
+        ("controllers:apiserver.Delete.jobs=lose-request", True),
+        ("apiserver:apiserver.write.before=error@42", True),
+        ("apiserver:apiserver.write.after=error@42", False),
+        ("apiserver:etcd=cut@5", False),
+    ],
+)
+def test_a_cron_job_may_keep_an_old_job_that_could_not_be_deleted(case: str, is_accepted: bool) -> None:
+    """A deletion that was done is no failure, and the API server repeats what etcd has not answered."""
+    left = "cronjob default/c keeps 1 Jobs that are Complete, and its limit is 0"
+    found = judge(Case.parse(case), result(Outcome.PASSED), SCENARIO, reached=True, unsettled=left)
+    assert found.verdict is (Verdict.ACCEPTED if is_accepted else Verdict.BROKEN)
+
+
+@pytest.mark.parametrize(
     ("case", "live", "verdict"),
     [
         ("controllers:apiserver.Create.pods=lose-response+controllers:pods=stale@2", 0, Verdict.ACCEPTED),
