@@ -81,7 +81,7 @@ TWO = [owned("a"), owned("b")]
         History().put(replica_set(3), *TWO, terminating("a")),
         History().put(replica_set(1), replica_set(2, generation=2, observed=2), *TWO, terminating("a")),
         History().put(
-            replica_set(2), *TWO, owned("c"), terminating("c"), *[node("n1")] * 40, terminating("a")
+            replica_set(2), *TWO, owned("c"), terminating("c"), *[node("n1")] * 70, terminating("a")
         ),
     ],
     ids=["terminating", "gone", "too few", "scaled up and observed", "another one long ago"],
@@ -101,6 +101,9 @@ def test_a_pod_that_is_needed(history: History) -> None:
         History().put(replica_set(1), *TWO, terminating("a")),
         History().put(replica_set(1), replica_set(2, generation=2), *TWO, terminating("a")),
         History().put(replica_set(2), *TWO, owned("c"), terminating("c"), terminating("a")),
+        History().put(
+            replica_set(2), *TWO, owned("c"), terminating("c"), *[node("n1")] * 60, terminating("a")
+        ),
         History().put(replica_set(2), *TWO, owned("a", evicted=True), terminating("a")),
         History().put(replica_set(2), *TWO, owned("a", phase="Failed")).delete(owned("a", phase="Failed")),
         History().put(replica_set(2), *TWO).delete(replica_set(2)).put(terminating("a")),
@@ -112,6 +115,7 @@ def test_a_pod_that_is_needed(history: History) -> None:
         "scaled down",
         "may have read fewer replicas",
         "may have seen more pods",
+        "may wait for a list",
         "disrupted",
         "failed",
         "without an owner",

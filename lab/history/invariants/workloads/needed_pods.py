@@ -25,8 +25,11 @@ from nominee.machinery.api.kinds import NAMESPACE, POD
 from nominee.machinery.api.objects import condition_is, controller_of, is_terminating
 from nominee.machinery.api.pb import core
 
-STALE_SECONDS: Final = 30.0
-"""How long a controller may still see a pod that has ended, and delete another one in its place."""
+STALE_SECONDS: Final = 65.0
+"""How long a controller may still see a pod that has ended, and delete another one in its place.
+
+Its watch may be withheld for some seconds and lost, and a list whose request was lost is given up after 60 s.
+"""
 _CLIENT: Final = "controllers"
 
 
