@@ -33,6 +33,11 @@ def _at(places: str, kinds: str) -> str:
 
 
 _WRITES_LATE: Final = "away conflict crash cut delay hang lose-re pause restart slow"
+_OF_CONTROLLERS: Final = (
+    *("DisruptionAllowed", "Progressing", "ReplicaFailure", "Suspended"),
+    *("AbleToScale", "ScalingActive", "ScalingLimited"),
+)
+"""Types of conditions that controllers write with the time of their clock, beside Available."""
 KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     *_known(
         _at("kubelet-*:* apiserver*:*", _WRITES_LATE),
@@ -49,6 +54,17 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         "and whose status waits for etcd, has the time of both",
         link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/controller/deployment/util/"
         "deployment_util.go",
+    ),
+    *_known(
+        "controllers*:apiserver*.Update.*=slow*",
+        *(
+            f"conditions-keep-their-times: the condition {name} became *, and its lastTransitionTime"
+            for name in _OF_CONTROLLERS
+        ),
+        reason="times have whole seconds: the status of a second transition in one second waits in the "
+        "controllers before it is sent, and no answer shows when it was computed",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/staging/src/k8s.io/apimachinery/pkg/api/"
+        "meta/conditions.go",
     ),
     *_known(
         _at("apiserver*:*", _WRITES_LATE),

@@ -200,6 +200,25 @@ def test_a_binding_that_is_written_late_may_have_the_time_of_the_failed_attempt(
 
 
 @pytest.mark.parametrize(
+    ("case", "condition", "is_accepted"),
+    [
+        ("controllers:apiserver.Update.poddisruptionbudgets=slow@4", "DisruptionAllowed", True),
+        ("controllers:apiserver.Update.poddisruptionbudgets=slow@4", "PodScheduled", False),
+        ("controllers:apiserver.Update.poddisruptionbudgets=lose-request@4", "DisruptionAllowed", False),
+        ("controllers:poddisruptionbudgets=stale@4", "DisruptionAllowed", False),
+    ],
+)
+def test_a_status_that_waits_in_the_controllers_may_have_the_time_of_the_former_one(
+    case: str, condition: str, is_accepted: bool
+) -> None:
+    late = f"the condition {condition} became False, and its lastTransitionTime is that of its former status"
+    violation = Violation(invariant="conditions-keep-their-times", message=late)
+    ended = result(Outcome.PASSED, violations=(violation,))
+    found = judge(Case.parse(case), ended, SCENARIO, reached=True)
+    assert (found.verdict is Verdict.ACCEPTED) is is_accepted
+
+
+@pytest.mark.parametrize(
     ("case", "is_accepted"),
     [
         ("controllers:apiserver.Delete.jobs=lose-request", True),
