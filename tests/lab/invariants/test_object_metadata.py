@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from nominee.lab.history.invariants.check import Check
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.objects.object_metadata import ObjectMetadata
+from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import apps
 from tests.lab.invariants.histories import BEGIN, History, pod, violations_of
 
@@ -59,6 +63,36 @@ def test_a_deletion_that_is_under_way_does_not_see_a_finalizer(writes: int, prob
     history = History().put(pod("p"), pod("p", finalizers=["a"]))
     history.put(*(pod(f"other-{number}") for number in range(writes))).delete(pod("p"))
     assert len(_problems(history)) == problems
+
+
+@pytest.mark.parametrize(
+    ("sent", "name", "problems"),
+    [(0, "p", 0), (1, "p", 1), (0, "other-0", 1)],
+    ids=["before", "after", "of another"],
+)
+def test_a_deletion_that_was_sent_before_the_finalizer_does_not_see_it(
+    sent: int, name: str, problems: int
+) -> None:
+    """`sent` is the number of the pod's writes that the DELETE may have seen after its creation."""
+    history = History().put(pod("p"), pod("p", finalizers=["a"]))
+    history.put(*(pod(f"other-{number}") for number in range(3))).delete(pod("p"))
+    running = Check(ComponentSettings(observes_answers=True), [ObjectMetadata.about.name])
+    for revision in history.revisions:
+        running.observe(revision)
+    running.observe_answer(
+        Answer(
+            client="user",
+            method=Method.DELETE,
+            outcome=Outcome.DONE,
+            kind=kinds.POD,
+            namespace="default",
+            name=name,
+            begin=history.revisions[sent].revision,
+            end=history.next_revision - 1,
+        )
+    )
+    (result,) = running.finish(Evidence(now=history.now))
+    assert len(result.violations) == problems
 
 
 @pytest.mark.parametrize(
