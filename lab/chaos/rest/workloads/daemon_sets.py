@@ -25,10 +25,10 @@ def daemon_sets(state: State) -> Iterator[Finding]:
         rules, pods = NodeRules.of(each.spec.template.spec), live_pods(state, each)
         ready = sum(condition_is(pod.status.conditions, "Ready") for pod in pods)
         on_node = Counter(map(target_node, pods))
-        desired = 0
+        running: set[str] = set()
         for node in state.of(kinds.NODE):
             name, (runs, keeps) = node.metadata.name, rules.verdict(node)
-            desired += runs
+            running.update([name] if runs else [])
             count = on_node[name]
             if runs and not count and each.metadata.namespace not in state.namespaces_with_quotas:
                 yield Finding(name_of(each), f"has no live pod on the node {name}")
@@ -36,8 +36,10 @@ def daemon_sets(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(each), f"has {count} live pods on the node {name}")
             elif count and not keeps:
                 yield Finding(name_of(each), f"has a pod on the node {name}, which does not fit")
+        desired = len(running)
         yield from wrong_numbers(each, {"desiredNumberScheduled": desired})
-        if len(pods) == desired == len(on_node):
+        # A pod that stays on a node with a NoSchedule taint is not scheduled for the status.
+        if len(pods) == desired and on_node.keys() == running:
             yield from wrong_numbers(each, {"currentNumberScheduled": desired})
             # The oldest pod of a node counts: perhaps one that failed, and is deleted after its back-off.
             if not any(has_ended(pod) for pod in state.of(kinds.POD) if is_controlled_by(pod, each)):

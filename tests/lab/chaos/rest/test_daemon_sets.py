@@ -100,3 +100,16 @@ def test_a_quota_may_refuse_a_pod() -> None:
         manifests["limits"] = manifest("ResourceQuota", "limits", namespace="kube-system", spec={})
 
     assert findings(state(_with_daemons(change))) == []
+
+
+def test_a_pod_that_stays_is_not_counted_in_place_of_one_that_is_refused() -> None:
+    """A NoSchedule taint keeps the pod of its node, and the status counts those of other nodes."""
+
+    def change(manifests: Manifests) -> None:
+        _another_node(manifests)
+        put("node/spec/taints", [{"key": "x", "effect": "NoSchedule"}])(manifests)
+        numbers = {"desiredNumberScheduled": 1, "currentNumberScheduled": 0, "numberReady": 0}
+        manifests["daemons"]["status"] |= numbers
+        manifests["limits"] = manifest("ResourceQuota", "limits", namespace="kube-system", spec={})
+
+    assert findings(state(_with_daemons(change))) == []
