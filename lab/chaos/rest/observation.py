@@ -19,6 +19,7 @@ from nominee.lab.chaos.rest.scheduling import (
     EXPLANATION,
     QUEUE,
     SCHEDULER,
+    entries_of_others,
     explanation_path,
     fits_somewhere,
     is_pending,
@@ -110,7 +111,8 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
     # Without an election no scheduler knows all pods.
     if schedulers == 1 or (schedulers and _is_elected(objects[kinds.LEASE])):
         debug |= await _of_scheduler(cluster, objects[kinds.POD])
-    is_waiting = any(
+    pods = [each for each in objects[kinds.POD] if isinstance(each, core.Pod)]
+    is_waiting = any(entries_of_others(debug.get((SCHEDULER, QUEUE)), pods)) or any(
         path.startswith(EXPLANATION) and fits_somewhere(document) for (_, path), document in debug.items()
     )
     claims = [each for each in objects[kinds.RESOURCE_CLAIM] if isinstance(each, devices.ResourceClaim)]

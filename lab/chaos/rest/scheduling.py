@@ -6,7 +6,7 @@ cluster; whether the copy is right is the subject of `copies`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
@@ -77,13 +77,24 @@ def _left(pod: core.Pod, document: Json, state: State) -> set[str]:
     the last state that the watch had shown has no node (kube-scheduler 1.36, deletePod and the queueing hints
     of NodeResourcesFit). The scheduler itself names these nodes.
     """
-    unannounced = (state.debug.get((SCHEDULER, QUEUE)) or {}).get("unannounced_nodes", {})
-    if not (state.left_nodes or unannounced) or not fits_somewhere(document):
+    if not ((state.left_nodes or _unannounced(state)) and fits_somewhere(document)):
+        return set()
+    return _nodes_left(pod, document, state).intersection(document["explanation"]["selectedNodes"])
+
+
+def _unannounced(state: State) -> Mapping[str, str]:
+    queue = state.debug.get((SCHEDULER, QUEUE)) or {}
+    nodes: Mapping[str, str] = queue.get("unannounced_nodes", {})
+    return nodes
+
+
+def _nodes_left(pod: core.Pod, document: Json, state: State) -> set[str]:
+    """Return the nodes that others left after the last attempt at a pod, without an event."""
+    if not (state.left_nodes or _unannounced(state)):
         return set()
     since, priority = parse_rfc3339(document["since"]), pod_priority(pod)
     left = {each.node for each in state.left_nodes if each.time >= since and each.priority >= priority}
-    left |= {node for node, time in unannounced.items() if parse_rfc3339(time) >= since}
-    return left.intersection(document["explanation"]["selectedNodes"])
+    return left | {node for node, time in _unannounced(state).items() if parse_rfc3339(time) >= since}
 
 
 def _waits_for_devices(document: Json, state: State) -> bool:
@@ -106,8 +117,16 @@ def waits_for_flush(state: State) -> bool:
 
     Preemption would make it, a nominated pod has left it, or a device is free. No event says so: a pod is
     woken by what concerns the plugin that rejected it, and not by what concerns the nodes that had no victims
-    (kube-scheduler 1.36, podWorthRequeuing).
+    (kube-scheduler 1.36, podWorthRequeuing). Pods of a group and deferred resizes are not explained: they
+    may have got room as soon as some is free.
     """
+    queue = state.debug.get((SCHEDULER, QUEUE)) or {}
+    for entry, pod in entries_of_others(queue, state.of(kinds.POD)):
+        left = _nodes_left(pod, entry, state)
+        if pod.spec.nodeName:
+            left &= {pod.spec.nodeName}
+        if left or (queue.get("unannounced_devices") and "DynamicResources" in entry["plugins"]):
+            return True
     for pod in state.of(kinds.POD):
         document = state.debug.get((SCHEDULER, explanation_path(pod)))
         if document is not None and (
@@ -115,6 +134,14 @@ def waits_for_flush(state: State) -> bool:
         ):
             return True
     return False
+
+
+def entries_of_others(queue: Json, pods: Iterable[core.Pod]) -> Iterator[tuple[Json, core.Pod]]:
+    """Yield the entries of the pods of groups, and with deferred resizes, that wait for an event."""
+    others = {str(key_of(each)): each for each in pods if not is_pending(each)}
+    for entry in (queue or {}).get("unschedulable", ()):
+        if (pod := others.get(entry["pod"])) is not None:
+            yield entry, pod
 
 
 def _may_preempt(document: Json) -> bool:

@@ -97,8 +97,8 @@ class State:
     have a ready process. `debug` are the documents of processes, by the name of a process, or of the
     component that it leads, and the path. `revisions` are the resourceVersions of the objects that processes
     copy, by `namespace/name`, from before the documents. `now` is in seconds since the epoch. `left_nodes`
-    are read only where a pod waits that fits, `unreserved_claims`, by uid, where a claim is allocated and
-    not reserved, and `listed_jobs`, by uid, where a CronJob does not list a Job that runs.
+    are read only where a pod waits that fits, or may fit, `unreserved_claims`, by uid, where a claim is
+    allocated and not reserved, and `listed_jobs`, by uid, where a CronJob does not list a Job that runs.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]

@@ -206,3 +206,36 @@ def test_a_pod_waits_for_the_flush_if_no_event_announced_a_node(
     expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
     assert [str(each) for each in findings(seen)] == expected
     assert waits_for_flush(seen) is not is_found
+
+
+@pytest.mark.parametrize(
+    ("changes", "left", "waits"),
+    [
+        ({"schedulingGroup": {"podGroupName": "g"}}, [LeftNode("n1", 10, 60.0)], True),
+        ({"schedulingGroup": {"podGroupName": "g"}}, [LeftNode("n1", 10, 59.9)], False),
+        ({"schedulingGroup": {"podGroupName": "g"}}, [LeftNode("n1", 9, 60.0)], False),
+        ({"nodeName": "n1"}, [LeftNode("n1", 10, 60.0)], True),
+        ({"nodeName": "n1"}, [LeftNode("n2", 10, 60.0)], False),
+        ({}, [LeftNode("n1", 10, 60.0)], False),
+    ],
+    ids=["group", "before the attempt", "a lower pod", "resize", "resize on another node", "alone"],
+)
+def test_a_group_and_a_resize_behind_a_nomination_wait_for_the_flush(
+    changes: Mapping[str, Any], left: Sequence[LeftNode], waits: bool
+) -> None:
+    manifests = pending()
+    for field, value in {"priority": 10, **changes}.items():
+        put(f"p/spec/{field}", value)(manifests)
+    entry = {"pod": "other/p", "since": "1970-01-01T00:01:00Z", "plugins": ["NodeResourcesFit"]}
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): {**queue(), "unschedulable": [entry]}}
+    assert waits_for_flush(replace(state(manifests, debug=debug), left_nodes=left)) is waits
+
+
+@pytest.mark.parametrize("plugin", ["DynamicResources", "NodeResourcesFit"])
+def test_a_group_waits_for_the_flush_if_no_event_announced_a_device(plugin: str) -> None:
+    manifests = pending()
+    put("p/spec/schedulingGroup", {"podGroupName": "g"})(manifests)
+    entry = {"pod": "other/p", "since": "1970-01-01T00:01:00Z", "plugins": [plugin]}
+    queues = {**queue(), "unschedulable": [entry], "unannounced_devices": ["gpu.example.com/pool/gpu-0"]}
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues}
+    assert waits_for_flush(state(manifests, debug=debug)) is (plugin == "DynamicResources")
