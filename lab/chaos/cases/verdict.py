@@ -113,6 +113,7 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         )
         + " *=recreate* *=remove*",
         "waits in the state Gated, and fits on",
+        "waits in the state Gated, and may preempt on",
         reason="a preemptor whose last victim another client, or another preemptor, deletes before its "
         "eviction is woken by no event, and a gated pod is not flushed",
         link="https://github.com/kubernetes/kubernetes/issues/141694",

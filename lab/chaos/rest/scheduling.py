@@ -46,7 +46,8 @@ def lost_wakeups(state: State) -> Iterator[Finding]:
     """Find pods that fit on a node and wait for an event: the one that should have woken them was lost.
 
     The periodic flush of unschedulable pods, after 5 minutes, is no excuse but for what `left_nodes` says,
-    and for nodes and devices that came free without an event.
+    and for nodes and devices that came free without an event. A gated pod is not flushed: it must not be one
+    that may preempt either, as no eviction for it is under way at rest.
     """
     for pod in state.of(kinds.POD):
         document = state.debug.get((SCHEDULER, explanation_path(pod)))
@@ -61,6 +62,8 @@ def lost_wakeups(state: State) -> Iterator[Finding]:
         if nodes := nodes - _left(pod, document, state):
             text = f"waits in the state {document['state']}, and fits on {in_order(nodes)}"
             yield Finding(name_of(pod), text)
+        elif document["state"] == "Gated" and (node := _preempts_on(document)):
+            yield Finding(name_of(pod), f"waits in the state Gated, and may preempt on {node}")
 
 
 def fits_somewhere(document: Json) -> bool:
@@ -145,9 +148,14 @@ def entries_of_others(queue: Json, pods: Iterable[core.Pod]) -> Iterator[tuple[J
 
 
 def _may_preempt(document: Json) -> bool:
+    return document["state"] == "Unschedulable" and bool(_preempts_on(document))
+
+
+def _preempts_on(document: Json) -> str:
+    """Return the node on which preemption would make room for a pod, or ""."""
     explanation = document["explanation"]
     preemption = None if explanation is None else explanation["preemption"]
-    return document["state"] == "Unschedulable" and preemption is not None and preemption["nominatedNode"]
+    return "" if preemption is None else str(preemption["nominatedNode"])
 
 
 def queues(state: State) -> Iterator[Finding]:

@@ -135,6 +135,17 @@ def test_a_pod_that_may_preempt_waits_for_the_flush(place: str, explanation: Any
 
 
 @pytest.mark.parametrize(
+    ("place", "is_found"), [("Gated", True), ("Unschedulable", False), ("Backoff", False)]
+)
+def test_a_gated_pod_that_may_preempt_is_found(place: str, is_found: bool) -> None:
+    explanation = {"selectedNodes": [], "preemption": {"nominatedNode": "n1"}}
+    document = {"state": place, "rejectedBy": ["DefaultPreemption"], "explanation": explanation}
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queue(), (SCHEDULER, EXPLAIN): document}
+    expected = ["pod other/p waits in the state Gated, and may preempt on n1"] if is_found else []
+    assert [str(each) for each in findings(state(pending(), debug=debug))] == expected
+
+
+@pytest.mark.parametrize(
     ("left", "place", "fits"),
     [
         ([LeftNode("n1", 10, 60.0)], "Unschedulable", []),
