@@ -114,9 +114,14 @@ def _count(counts: dict[DeviceId, int], device: DeviceId, sign: int) -> None:
 
 
 class ClaimTracker:
-    """The claims of the cluster. `lister` may be an informer, which then reports changes."""
+    """The claims of the cluster. `lister` may be an informer, which then reports changes.
+
+    `announce` is called with a claim before and after its deallocation where the informer reports none: the
+    allocation was assumed, and the watch has not shown it.
+    """
 
     def __init__(self, lister: Lister[Claim]) -> None:
+        self.announce: Callable[[Claim, Claim], None] = lambda old, new: None
         self._lister = lister
         self._assumed: dict[ObjectKey, Claim] = {}
         self._in_flight: dict[str, _Flight] = {}  # by the claim's uid
@@ -128,7 +133,7 @@ class ClaimTracker:
         if self._is_notified:
             lister.add_handler(  # type: ignore[attr-defined]
                 on_add=self._changed,
-                on_update=lambda old, new: self._changed(new),
+                on_update=self._updated,
                 on_delete=lambda claim, stale: self._gone(key_of(claim)),
             )
             for claim in lister.list():
@@ -213,8 +218,10 @@ class ClaimTracker:
             return
         if found is None and self._shows(resource_version_of(claim)):
             return
+        before = found if found is None else self._over(found)
         self._assumed[key_of(claim)] = claim
         self._believe(key_of(claim), claim)
+        self._announce_end(before, claim)
 
     def _shows(self, revision: int) -> bool:
         """Return whether the watch has shown all changes up to the revision."""
@@ -224,10 +231,12 @@ class ClaimTracker:
     def restore(self, name: str, namespace: str) -> None:
         """Use the watched claim again; harmless when nothing was assumed."""
         key = ObjectKey(namespace, name)
-        if self._assumed.pop(key, None) is None:
+        assumed = self._assumed.pop(key, None)
+        if assumed is None:
             return
         found = self._lister.get(name, namespace)
         self._believe(key, found)
+        self._announce_end(assumed, found)
 
     def _over(self, found: Claim) -> Claim:
         key = key_of(found)
@@ -240,6 +249,24 @@ class ClaimTracker:
             del self._assumed[key]
             return found
         return assumed
+
+    def _updated(self, old: Claim, new: Claim) -> None:
+        """Take an update of the watch, which may have merged or lost the one that shows the allocation.
+
+        Source: kube-scheduler 1.36, AssumeCache, whose events begin at the object that was assumed.
+        """
+        key = key_of(new)
+        assumed = self._assumed.get(key)
+        self._changed(new)
+        if key not in self._assumed and not old.status.HasField("allocation"):
+            self._announce_end(assumed, new)
+
+    def _announce_end(self, old: Claim | None, new: Claim | None) -> None:
+        """Announce the end of an allocation."""
+        if old is None or new is None or new.status.HasField("allocation"):
+            return
+        if old.status.HasField("allocation"):
+            self.announce(old, new)
 
     def _changed(self, claim: Claim) -> None:
         self._believe(key_of(claim), self._over(claim))
@@ -349,12 +376,20 @@ def unannounced_devices(lister: Lister[Claim]) -> tuple[str, ...]:
     return () if found is None else found.claims.unannounced_devices()
 
 
+def announce_deallocations(lister: Lister[Claim], announce: Callable[[Claim, Claim], None]) -> None:
+    """Have the deallocations announced that the informer with this lister does not report."""
+    found = _MANAGERS.get(id(lister))
+    if found is not None:
+        found.claims.announce = announce
+
+
 __all__ = [
     "ClaimTracker",
     "DeviceManager",
     "HasListers",
     "Slices",
     "Usage",
+    "announce_deallocations",
     "manager_of",
     "unannounced_devices",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
@@ -40,6 +41,7 @@ from nominee.scheduler.framework.runtime.instrumentation import NO_POINT_HOOKS, 
 from nominee.scheduler.framework.runtime.plugin_set import PluginConfigError
 from nominee.scheduler.framework.runtime.profile import ArgumentError, Profile
 from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.dynamic_resources.tracker import announce_deallocations
 from nominee.scheduler.queue.backoff import Backoff
 from nominee.scheduler.queue.hints import HintMap, build_hint_map
 from nominee.scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
@@ -306,7 +308,7 @@ def _handlers(
     def report(text: str) -> None:
         base.process.log.warning("Scheduler cache", error=text)
 
-    return EventHandlers(
+    handlers = EventHandlers(
         queue,
         base.cache,
         is_ours=parts_of.__contains__,
@@ -318,6 +320,11 @@ def _handlers(
         gangs=base.features.gangs,
         resizes=resizes,
     )
+    announce_deallocations(
+        base.informers.listers[kinds.RESOURCE_CLAIM],
+        lambda old, new: handlers.other_updated(EventResource.ResourceClaim, old, new, base.now()),
+    )
+    return handlers
 
 
 def check_profiles(

@@ -89,3 +89,72 @@ def test_an_allocation_that_is_given_up_before_it_is_written_announces_nothing()
     assert len(unannounced_devices(lister)) == 1
     assert unannounced_devices(lister) == manager_of(stage.framework).claims.unannounced_devices()
     assert unannounced_devices(cast("Any", Informer())) == ()
+
+
+def _versions(*claims: devices.ResourceClaim) -> list[devices.ResourceClaim]:
+    """Return the claims as states of one, in order."""
+    for revision, each in enumerate(claims, 1):
+        each.metadata.resourceVersion = str(revision)
+    return list(claims)
+
+
+class OneClaim(Informer):
+    """Shows one claim."""
+
+    shown: devices.ResourceClaim | None = None
+
+    def get(self, name: str, namespace: str = "") -> devices.ResourceClaim | None:
+        return self.shown
+
+    def show(self, claim: devices.ResourceClaim) -> None:
+        old, self.shown = self.shown, claim
+        self.add(claim) if old is None else self.update(old, claim)
+
+
+def _announcing() -> tuple[ClaimTracker, OneClaim, list[tuple[str, str]]]:
+    """Return a tracker, its informer, and the revisions before and after each announced deallocation."""
+    informer = OneClaim()
+    tracker = ClaimTracker(cast("Any", informer))
+    announced: list[tuple[str, str]] = []
+    tracker.announce = lambda old, new: announced.append(
+        (old.metadata.resourceVersion, new.metadata.resourceVersion)
+    )
+    return tracker, informer, announced
+
+
+def test_an_allocation_that_the_watch_never_showed_is_announced_when_it_ends() -> None:
+    tracker, informer, announced = _announcing()
+    free, used, freed = _versions(mine(), allocated("n1", "p"), mine())
+    informer.show(free)
+    tracker.assume(used)
+    assert not announced
+    informer.show(freed)
+    assert announced == [("2", "3")]
+
+
+def test_what_the_watch_shows_is_not_announced_twice() -> None:
+    tracker, informer, announced = _announcing()
+    free, used, shown, freed = _versions(mine(), allocated("n1", "p"), allocated("n1", "p"), mine())
+    informer.show(free)
+    tracker.assume(used)
+    informer.show(shown)
+    informer.show(freed)
+    assert not announced
+
+
+def test_an_assumed_allocation_that_is_taken_back_is_announced() -> None:
+    tracker, informer, announced = _announcing()
+    free, used = _versions(mine(), allocated("n1", "p"))
+    informer.show(free)
+    tracker.assume(used)
+    tracker.restore(free.metadata.name, free.metadata.namespace)
+    tracker.restore(free.metadata.name, free.metadata.namespace)
+    assert announced == [("2", "1")]
+
+
+def test_an_answer_that_shows_the_end_of_an_allocation_is_announced() -> None:
+    tracker, informer, announced = _announcing()
+    used, freed = _versions(allocated("n1", "p"), mine())
+    informer.show(used)
+    tracker.assume(freed)
+    assert announced == [("1", "2")]
