@@ -11,6 +11,7 @@ from nominee.lab.history.invariants.pod_rules.sound_bindings import SoundBinding
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, devices, workloads
+from nominee.machinery.scheduling.volume_matching import SELECTED_NODE
 from tests.lab.invariants.histories import History, node, pod
 
 SECONDS = [node("other")] * 20
@@ -163,6 +164,28 @@ def test_volumes() -> None:
     assert problems_of(mounts, labelled("a"), wants, volume, removed=wants, seconds=SECONDS[:3]) == []
     wants.spec.volumeName = ""
     assert problems_of(mounts, labelled("a"), wants, removed=wants, seconds=SECONDS[:3]) == unbound
+
+
+def test_a_volume_that_comes_long_after_its_node_was_chosen() -> None:
+    mounts, tainted = pod("p"), node("n1", taints=["full"])
+    mounts.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = "c"
+    wants, volume = core.PersistentVolumeClaim(), core.PersistentVolume()
+    wants.metadata.name, wants.metadata.namespace, wants.metadata.uid = "c", "default", "uid-c"
+    wants.metadata.annotations[SELECTED_NODE] = "n1"
+    volume.metadata.name, volume.spec.claimRef.uid = "v", "uid-c"
+    has = copy_of(wants)
+    has.spec.volumeName = "v"
+    assert problems_of(mounts, node("n1"), volume, wants, tainted, late=has) == []
+    problem = "the pod was bound to node 'n1', whose taint full it does not tolerate"
+    # The node was tainted before, the volume there before, another node selected, or by an earlier pod.
+    assert problems_of(mounts, tainted, volume, *SECONDS, wants, late=has) == [problem]
+    assert problems_of(mounts, node("n1"), volume, wants, tainted, has) == [problem]
+    other = copy_of(has)
+    other.metadata.annotations[SELECTED_NODE] = "n2"
+    assert problems_of(mounts, node("n1"), volume, wants, tainted, late=other) == [problem]
+    younger = copy_of(mounts)
+    younger.metadata.creationTimestamp.seconds = 1 << 40
+    assert problems_of(younger, node("n1"), volume, wants, tainted, late=has) == [problem]
 
 
 def test_groups() -> None:

@@ -26,9 +26,11 @@ from nominee.machinery.api.kinds import (
 from nominee.machinery.api.objects import is_terminating
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.volume_claims import claims_of
+from nominee.machinery.runtime.clock import from_time
 from nominee.machinery.scheduling import node_affinity
 from nominee.machinery.scheduling.node_affinity import NodeSelector
 from nominee.machinery.scheduling.taints import find_untolerated
+from nominee.machinery.scheduling.volume_matching import SELECTED_NODE
 
 M = TypeVar("M", bound=Message)
 SEEN_SECONDS: Final = 15.0
@@ -40,7 +42,9 @@ class SoundBindings(Checker):
 
     PreBind comes before the binding: it binds the volumes and reserves the claims. A node whose taints or
     labels have just changed may have been another one for the scheduler, and so may one that a nominated pod
-    waited for, on Permit or in PreBind. No finalizer keeps a volume claim whose pod is not on a node yet.
+    waited for, on Permit or in PreBind. A nomination may be missing, as its gate is off or its write failed;
+    then a volume claim shows by its selected node when the node was chosen. No finalizer keeps a volume claim
+    whose pod is not on a node yet.
     Source: kube-scheduler 1.36, plugins volumebinding, dynamicresources, tainttoleration, nodeaffinity.
     """
 
@@ -51,7 +55,8 @@ class SoundBindings(Checker):
         "bound on both sides, and the node can reach both.",
         checks="bindings of schedulers",
         exceptions={
-            "node-changed": f"the node changed within {SEEN_SECONDS:.0f} s, or the pod was nominated before",
+            "node-changed": f"the node changed within {SEEN_SECONDS:.0f} s, or the pod was nominated before, "
+            "or a volume was asked for there before the scheduler could see the change",
             "claim-removed": f"a claim that was bound or reserved was removed within {SEEN_SECONDS:.0f} s",
             **FORMER_POD,
         },
@@ -68,6 +73,10 @@ class SoundBindings(Checker):
         """When a claim that was in use was removed, by key."""
         self._gone: Counter[str] = Counter()
         """How many pods of a group were removed: perhaps since it was tried."""
+        self._chosen: dict[str, tuple[str, float]] = {}
+        """The node that a volume claim selects, and since when, by key: PreBind of its pod had begun."""
+        self._volumes_since: dict[str, float] = {}
+        """When a volume claim was bound to its volume, by key."""
         self._waited: set[str] = set()
         """The pods, by uid, that were nominated to a node before they were bound."""
         self._former = FormerObjects()
@@ -87,10 +96,25 @@ class SoundBindings(Checker):
             self._waited.add(pod.metadata.uid)
         if revision.value is None and _is_in_use(revision):
             self._claims_removed[revision.key] = revision.time
+        self._observe_volume_claim(revision)
         old, new = revision.before(NODE), revision.after(NODE)
         if new is not None and (old is None or _placement(old) != _placement(new)):
             self._nodes_since[revision.key] = revision.time
         yield from ()
+
+    def _observe_volume_claim(self, revision: Revision) -> None:
+        if revision.kind is not PERSISTENT_VOLUME_CLAIM:
+            return
+        claim, former = revision.after(PERSISTENT_VOLUME_CLAIM), revision.before(PERSISTENT_VOLUME_CLAIM)
+        node = "" if claim is None else claim.metadata.annotations.get(SELECTED_NODE, "")
+        if not node:
+            self._chosen.pop(revision.key, None)
+        elif self._chosen.get(revision.key, ("", 0.0))[0] != node:
+            self._chosen[revision.key] = node, revision.time
+        if claim is None or not claim.spec.volumeName:
+            self._volumes_since.pop(revision.key, None)
+        elif former is None or former.spec.volumeName != claim.spec.volumeName:
+            self._volumes_since[revision.key] = revision.time
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
         """Check a binding that was made."""
@@ -120,10 +144,26 @@ class SoundBindings(Checker):
         if not problem:
             return
         since = self._nodes_since[NODE.key("", answer.node)]
-        if waited or self.served_time.between(since, answer.begin_time) < SEEN_SECONDS:
+        began = min(self._times_of_choice(pod, answer))
+        if waited or self.served_time.between(since, began) < SEEN_SECONDS:
             self.allow("node-changed")
         else:
             yield self.violation(f"the pod was bound to node {answer.node!r}, {problem}", seen)
+
+    def _times_of_choice(self, pod: core.Pod, answer: Answer) -> Iterator[float]:
+        """Yield when, at the latest, the node was chosen for the pod.
+
+        That is when it was asked for a volume there, if the pod was bound as soon as the volume was.
+        """
+        yield answer.begin_time
+        for name in claims_of(pod):
+            key = PERSISTENT_VOLUME_CLAIM.key(answer.namespace, name)
+            if key not in self._chosen or key not in self._volumes_since:
+                continue
+            node, time = self._chosen[key]
+            waited = self.served_time.between(self._volumes_since[key], answer.begin_time) < SEEN_SECONDS
+            if node == answer.node and waited and time >= from_time(pod.metadata.creationTimestamp):
+                yield time
 
     def _check_group(self, pod: core.Pod, seen: Revision) -> Iterator[Violation]:
         name = pod.spec.schedulingGroup.podGroupName
