@@ -30,7 +30,7 @@ from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.chaos.restarting import changed_by_restart
 from nominee.lab.chaos.tracing import trace
-from nominee.lab.history.invariants.table import OF_NOW
+from nominee.lab.history.invariants.table import OF_NOW, OF_REPORTS
 from nominee.lab.history.revision import Revision
 from nominee.lab.scenario.acting.base import Phase
 from nominee.lab.scenario.cluster import ScenarioCluster
@@ -67,7 +67,7 @@ _ROUNDS_MAX = 4
 
 _AT_REST: Final = tuple(
     InvariantException(name=name, reason="a call hangs: it is checked when the cluster has come to rest")
-    for name in sorted(OF_NOW)
+    for name in sorted(OF_NOW | OF_REPORTS)
 )
 
 
@@ -178,7 +178,7 @@ async def run_case(
 
 
 def without_now(scenario: Scenario, case: Case) -> Scenario:
-    """Return the scenario without the invariants of now, if a call may hang until its end.
+    """Return the scenario without the invariants of now and of reports, if a call may hang until its end.
 
     A kubelet, for example, saves an allocation before it reports it.
     """
@@ -191,7 +191,7 @@ async def violations_at_rest(scenario: Scenario, case: Case, cluster: ScenarioCl
     """Return the violations at the end; those of now must outlast a call that may still hang."""
     found = await cluster.violations(scenario.except_invariants)
     late = hang_seconds(case)
-    if late and any(each.invariant in OF_NOW for each in found):
+    if late and any(each.invariant in OF_NOW | OF_REPORTS for each in found):
         await cluster.clock.sleep(late)
         found = await cluster.violations(scenario.except_invariants)
     return found

@@ -14,6 +14,7 @@ from nominee.lab.chaos.disturbed_run import (
     violations_at_rest,
     without_now,
 )
+from nominee.lab.history.invariants.table import OF_NOW, OF_REPORTS
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import InvariantException
 from nominee.lab.scenario.format.model import Scenario
@@ -55,7 +56,7 @@ def test_what_is_compared_with_now_is_judged_at_rest_if_a_call_hangs(loss: str, 
     own = InvariantException(name="leaders-write", reason="on purpose")
     scenario = Scenario(name="s", except_invariants=(own,))
     found = without_now(scenario, Case.parse(f"kubelet-0:apiserver.Patch.pods={loss}"))
-    later = {"checkpoints-match-status", "deferred-resizes-are-queued"} if is_late else set()
+    later = OF_NOW | OF_REPORTS if is_late else set()
     assert {each.name for each in found.except_invariants} == {own.name} | later
 
 
@@ -63,6 +64,7 @@ def test_what_is_compared_with_now_is_judged_at_rest_if_a_call_hangs(loss: str, 
     ("loss", "invariant", "is_asked_again"),
     [
         ("hang", "checkpoints-match-status", True),
+        ("hang", "allocated-within-allocatable", True),
         ("hang", "one-node-per-pod", False),
         ("lose-response", "checkpoints-match-status", False),
     ],

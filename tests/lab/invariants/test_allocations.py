@@ -6,6 +6,7 @@ import pytest
 
 from nominee.lab.history.invariants.checking.evidence import Evidence
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
+from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import BEGIN, History, event, node, pod, result_of, violations_of
 
 NODE = node("n1", cpu="2")
@@ -126,3 +127,38 @@ def test_the_end_of_a_preempted_pod_may_be_reported_late(victim: str, seconds: i
     result = result_of(Allocations, history, evidence=_later(history))
     assert len(result.violations) == count
     assert ("preempted" in result.exceptions) is (count == 0)
+
+
+def ended(seconds: float) -> core.Pod:
+    """Return pod a, whose container has ended so many seconds after the begin."""
+    found = pod("a", node="n1", cpu="1", phase="Succeeded")
+    state = found.status.containerStatuses.add(name="c").state
+    state.terminated.finishedAt.seconds = int(BEGIN + seconds)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("finished", "seconds", "count"),
+    [(3.0, 30, 0), (20.0, 30, 1), (3.0, 36, 1)],
+    ids=["before the excess", "after it began", "later"],
+)
+def test_the_end_of_a_pod_may_be_reported_late(finished: float, seconds: int, count: int) -> None:
+    """A kubelet gives away the room of a pod that has ended while the report of that hangs."""
+    history = History().put(
+        NODE, A, B, C, *[node("other")] * 8, NODE, B, pod("b", node="n1", allocated="900m")
+    )
+    history.put(
+        *[node("other")] * (seconds - 11), pod("b", node="n1", cpu="1", allocated="1"), ended(finished)
+    )
+    result = result_of(Allocations, history, evidence=_later(history))
+    assert len(result.violations) == count
+    assert ("ended" in result.exceptions) is (count == 0)
+    for violation in result.violations:
+        assert "cpu: 3000 of 2000" in violation.message or "cpu: 2900 of 2000" in violation.message
+
+
+def test_an_excess_without_a_report_of_an_end_is_found() -> None:
+    """Several pods too many: the end of one of them explains nothing."""
+    large = pod("c", node="n1", cpu="2500m", allocated="2500m")
+    history = History().put(NODE, A, B, large, *[node("other")] * 8, pod("b", node="n1", allocated="900m"))
+    assert len(violations_of(Allocations, history.put(ended(3.0)))) == 1

@@ -14,6 +14,14 @@ def is_terminal(pod: core.Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
 
 
+def finished_at(pod: core.Pod) -> float:
+    """Return when the last container of the pod ended, in seconds since the epoch; infinity if one runs."""
+    states = [each.state for each in (*pod.status.initContainerStatuses, *pod.status.containerStatuses)]
+    if not states or not all(each.HasField("terminated") for each in states):
+        return float("inf")
+    return float(max(each.terminated.finishedAt.seconds for each in states))
+
+
 def is_expendable(pod: core.Pod, options: ScaleDown | None) -> bool:
     """Return whether the autoscaler treats the pod as if it were not there; by default if it is not known."""
     below = EXPENDABLE_BELOW if options is None else options.expendable_below

@@ -8,7 +8,12 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
+from nominee.lab.history.invariants.checking.pods import (
+    ended_pod,
+    finished_at,
+    is_terminal,
+    same_pod_before,
+)
 from nominee.lab.history.invariants.pod_rules.late_rejections import PREEMPTED
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import EVENT, NODE, POD
@@ -25,9 +30,9 @@ from nominee.machinery.resources.pod_resources import (
 SETTLE_SECONDS: Final = 5.0
 """How long an excess must last: a kubelet writes the statuses of its pods independently, so that what one pod
 has got may be reported before another pod reports that it has returned it."""
-PREEMPTED_SECONDS: Final = 35.0
-"""How long it may last if a pod that the kubelet preempted has returned it: the report of its end may have no
-answer until the deadline of the call, 30 s, and is made again."""
+REPORTED_SECONDS: Final = 35.0
+"""How long it may last if a pod that has ended, or that the kubelet preempted, has returned it: the report of
+its end may have no answer until the deadline of the call, 30 s, and is made again."""
 
 OBJECTS_MAX: Final = 20
 """Pods that a violation names."""
@@ -49,6 +54,12 @@ class _Excess:
     since: float
     revision: Revision
     is_reported: bool = False
+    explaining: set[str] = field(default_factory=set)
+    """The pods, by uid, without each of which there was no excess, all the time."""
+    has_ended: bool = False
+    """One of them had ended when it began, as the report of its end shows."""
+    lasting: Violation | None = None
+    """What is reported if that is not so."""
 
 
 @dataclass(slots=True)
@@ -127,8 +138,10 @@ class Allocations(Checker):
             "more is allocated until all fit again",
             "settling": f"an excess that was gone within {SETTLE_SECONDS:.0f} s: reports of different "
             "pods may come in any order",
-            "preempted": f"an excess of up to {PREEMPTED_SECONDS:.0f} s, which a pod explains that the "
+            "preempted": f"an excess of up to {REPORTED_SECONDS:.0f} s, which a pod explains that the "
             "kubelet has preempted by an event: the report of its end may be late",
+            "ended": f"an excess of up to {REPORTED_SECONDS:.0f} s, which a pod explains whose containers "
+            "had ended before: the report of its end was late",
         },
     )
     kinds = frozenset({POD, NODE, EVENT})
@@ -147,6 +160,8 @@ class Allocations(Checker):
                 self._preempted.add(event.involvedObject.uid)
             return
         is_node = revision.kind is NODE
+        if not is_node:
+            self._note_end(revision)
         names = self._observe_node(revision) if is_node else self._observe_pod(revision)
         for name in names:
             yield from self._check(name, revision)
@@ -187,6 +202,19 @@ class Allocations(Checker):
                 changed.append(node)
         return tuple(dict.fromkeys(changed))
 
+    def _note_end(self, revision: Revision) -> None:
+        """Note the report of a pod's end that explains an excess.
+
+        A kubelet gives the room of a pod away when its containers have ended, and reports it beside that.
+        Source: kubelet 1.36, filterOutInactivePods.
+        """
+        pod = revision.after(POD)
+        known = None if pod is None else self._nodes.get(pod.spec.nodeName)
+        if pod is None or known is None or known.excess is None or not is_terminal(pod):
+            return
+        if pod.metadata.uid in known.excess.explaining:
+            known.excess.has_ended |= finished_at(pod) <= known.excess.since
+
     def _set(self, node: str, uid: str, share: _Share | None) -> None:
         known = self._nodes.setdefault(node, _Node())
         known.set(uid, share)
@@ -199,32 +227,49 @@ class Allocations(Checker):
             return
         self.checked += 1
         node.follow_shrinking(revision.time)
-        exceeded = node.exceeded()
-        excess = node.excess
+        exceeded, excess = node.exceeded(), node.excess
         if not exceeded:
-            if excess is not None and not excess.is_reported:
-                self.allow("settling")
-            node.excess = None
-        elif excess is None:
-            node.excess = _Excess(exceeded, revision.time, revision)
-        else:
-            for violation in self._report(name, node, excess, revision.time):
-                excess.is_reported = True
-                yield violation
+            yield from self._end(node)
+            return
+        if excess is None:
+            explaining = {uid for uid in node.shares if not node.exceeded({uid})}
+            node.excess = _Excess(exceeded, revision.time, revision, explaining=explaining)
+            return
+        excess.explaining &= {uid for uid in excess.explaining if not node.exceeded({uid})}
+        if excess.is_reported:
+            return
+        excess.lasting = self._lasting(name, node, excess, revision.time) or excess.lasting
+        may_have_ended = self.served_time.between(excess.since, revision.time) < REPORTED_SECONDS
+        if excess.lasting is not None and not (excess.explaining and may_have_ended):
+            excess.is_reported = True
+            yield excess.lasting
 
-    def _report(self, name: str, node: _Node, excess: _Excess, now: float) -> Iterator[Violation]:
+    def _end(self, node: _Node) -> Iterator[Violation]:
+        """Forget an excess that is over, and report one that lasted, and that no pod explains."""
+        excess, node.excess = node.excess, None
+        if excess is None or excess.is_reported:
+            return
+        if excess.lasting is None:
+            self.allow("settling")
+        elif excess.has_ended:
+            self.allow("ended")
+        else:
+            yield excess.lasting
+
+    def _lasting(self, name: str, node: _Node, excess: _Excess, now: float) -> Violation | None:
+        """Return the violation by an excess that has lasted, unless a pod explains it that was preempted."""
         seconds = self.served_time.between(excess.since, now)
-        if excess.is_reported or seconds < SETTLE_SECONDS:
-            return
-        if seconds < PREEMPTED_SECONDS and not node.exceeded(self._preempted):
+        if seconds < SETTLE_SECONDS:
+            return None
+        if seconds < REPORTED_SECONDS and not node.exceeded(self._preempted):
             self.allow("preempted")
-            return
+            return None
         parts = [
             f"{each}: {node.total.get(each, 0)} of {node.allocatable.get(each, 0)}"
             for each in node.exceeded()
         ]
         unit = " (cpu in milli-units)" if "cpu" in node.exceeded() else ""
-        yield self.violation(
+        return self.violation(
             f"more is allocated on node {name!r} than allocatable for {seconds:.0f} s: "
             f"{', '.join(parts)}{unit}",
             excess.revision,
@@ -234,8 +279,12 @@ class Allocations(Checker):
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
         """Report the excess that is left."""
         for name, node in self._nodes.items():
-            if node.exists and node.excess is not None and node.exceeded():
-                yield from self._report(name, node, node.excess, evidence.now)
+            excess = node.excess
+            if not node.exists or excess is None or excess.is_reported or not node.exceeded():
+                continue
+            violation = self._lasting(name, node, excess, evidence.now)
+            if violation is not None:
+                yield violation
 
 
 def _allocated(pod: core.Pod, former: Resources | None) -> Resources | None:
