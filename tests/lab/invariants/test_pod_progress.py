@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
 from nominee.machinery.api.pb import core
-from tests.lab.invariants.histories import History, node, pod, result_of, violations_of
+from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
 
 
 def scheduled(
@@ -200,4 +200,58 @@ def test_a_restarted_kubelet_may_count_a_pod_that_it_had_preempted(writes: int, 
     victim.status.reason = "Preempting"
     others = (pod(f"other-{number}") for number in range(writes))
     history = History().put(node("n1"), RUNS, victim, *others, failed("OutOfcpu"))
+    assert len(violations_of(LateRejections, history)) == count
+
+
+def _critical(created: int, *, cpu: str = "1") -> core.Pod:
+    found = pod("critical", node="n1", cpu=cpu, allocated="1")
+    found.spec.priority = 2_000_000_000
+    found.metadata.creationTimestamp.seconds = created
+    return found
+
+
+def _at(found: core.Pod) -> core.Pod:
+    """Return the pod, created 10 s after the epoch."""
+    found.metadata.creationTimestamp.seconds = 10
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "count"),
+    [
+        ([], [_critical(10)], 0),
+        ([], [_critical(11)], 1),
+        ([_critical(10)], [], 1),
+        ([_critical(10)], [_critical(10, cpu="2")], 0),
+        ([], [pod("critical", node="n1", allocated="1")], 0),
+        ([], [pod("critical"), pod("critical", node="n1", allocated="1")], 1),
+        ([], [_critical(10), pod("critical", node="n1", phase="Succeeded")], 1),
+    ],
+    ids=["came later", "younger", "there before", "resized later", "bound by its client", "bound", "ended"],
+)
+def test_a_restarted_kubelet_may_admit_another_pod_first(
+    before: list[core.Pod], after: list[core.Pod], count: int
+) -> None:
+    """The younger of two pods in whole seconds may be the one that ran, and that the other one preempted."""
+    history = History().put(
+        node("n1"), *before, _at(pod("p")), _at(pod("p", node="n1", allocated="1")), *after
+    )
+    result = result_of(LateRejections, history.put(_at(failed("OutOfcpu"))))
+    assert len(result.violations) == count
+    assert ("admitted-first" in result.exceptions) is (count == 0)
+
+
+@pytest.mark.parametrize(("finished", "seconds", "count"), [(3, 30, 0), (3, 40, 1), (20, 30, 1)])
+@pytest.mark.parametrize("is_first", [True, False], ids=["reported before", "reported later"])
+def test_a_restarted_kubelet_may_count_a_pod_whose_end_was_not_reported(
+    finished: int, seconds: int, count: int, *, is_first: bool
+) -> None:
+    ended = pod("ended", node="n1", phase="Succeeded")
+    status = ended.status.containerStatuses.add(name="c")
+    status.state.terminated.finishedAt.seconds = int(BEGIN) + finished
+    history = History().put(node("n1"), pod("ended"), pod("p"), pod("ended", node="n1", allocated="1"))
+    history.put(pod("p", node="n1", allocated="1"), pod("p", node="n1", allocated="2"))
+    ends, others = [ended], [pod("other")] * seconds
+    rejected = failed("OutOfcpu")
+    history.put(*(ends + others[: seconds - 30] if is_first else []), rejected, *others, *ends, pod("other"))
     assert len(violations_of(LateRejections, history)) == count
