@@ -101,3 +101,27 @@ def test_expendable_pods_do_not_need_their_node(priority: int, is_needed: bool) 
     large.spec.priority = priority
     history = History().put(ready(), large, *seconds(20), TAINTED)
     assert bool(violations_of(UnneededNodes, history, SETTINGS)) is is_needed
+
+
+@pytest.mark.parametrize(
+    ("ahead", "terminates", "count"),
+    [(0, 35, 1), (0, 45, 0), (61, 9, 0), (20, 9, 1)],
+    ids=["not for long", "for long", "for long by a clock that is ahead", "by a clock that is ahead little"],
+)
+def test_a_pod_that_terminates_for_long_does_not_count(ahead: int, terminates: int, count: int) -> None:
+    """It is gone 4 s before the taint; by the clock of the autoscaler it had not counted for longer."""
+    stays, ends = pod("p", node="n1", cpu="3"), pod("p", node="n1", cpu="3", deletes_at=BEGIN + 9)
+    for each in (stays, ends):
+        each.spec.terminationGracePeriodSeconds = 1
+    history = History().put(ready(), stays, *seconds(5), ends, *seconds(terminates)).delete(ends)
+    history.put(*seconds(3))
+    tainted_node = tainted()
+    tainted_node.spec.taints[0].value = str(int(history.now) + ahead)
+    assert len(violations_of(UnneededNodes, history.put(tainted_node), SETTINGS)) == count
+
+
+def test_a_pod_that_stays_counts_whatever_the_clock_says() -> None:
+    tainted_node = tainted()
+    tainted_node.spec.taints[0].value = str(int(BEGIN) + 99)
+    history = History().put(ready(), LARGE, *seconds(20)).delete(LARGE)
+    assert violations_of(UnneededNodes, history.put(tainted_node), SETTINGS)

@@ -13,6 +13,7 @@ from nominee.lab.history.invariants.checking.served_time import ServedTime
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NODE, POD, RESOURCE_SLICE
 from nominee.machinery.api.objects import condition_is, is_terminating
+from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import Resources, node_allocatable, pod_requests
 
 _TAINT: Final = "ToBeDeletedByClusterAutoscaler"
@@ -23,28 +24,54 @@ One that is cut off from the API server for 5 s watches pods again up to 1.5 s l
 """
 
 
+_GRACE_SECONDS: Final = 30
+"""The grace period of a pod that names none."""
+_LONG_SECONDS: Final = 30.0
+"""A pod that terminates for so long after its grace period counts no more for the autoscaler."""
+
+
+@dataclass(slots=True)
+class _Use:
+    """Since when a node is in use, and when the autoscaler can have seen that the last time."""
+
+    last: float
+    since: float | None = None
+
+    def follow(self, now: float, seconds: float, *, is_used: bool) -> None:
+        """Note that time has passed, `seconds` of it since the use began, and whether the node is in use."""
+        if self.since is not None and seconds >= 0.0:
+            self.last = now
+        self.since = (now if self.since is None else self.since) if is_used else None
+
+
 @dataclass(slots=True)
 class _Node:
-    """A node: the requests of its pods by uid, since when it is in use, and when it was the last time."""
+    """A node with the requests of its pods by uid, and its use: by all pods, and by those that stay."""
 
-    last_use: float
-    """When the autoscaler can have seen it in use; at first the time of its creation."""
+    by_all: _Use
+    by_staying: _Use
     allocatable: Resources = field(default_factory=dict)
     pods: dict[str, Resources] = field(default_factory=dict)
+    terminating: dict[str, float] = field(default_factory=dict)
+    """Until when each pod that terminates counts at most, by the clock of the API server."""
+    until: float = float("-inf")
+    """The same of pods that are gone, the last of them."""
     is_tainted: bool = False
-    since: float | None = None
 
     def follow(self, options: ScaleDown, now: float, served_time: ServedTime) -> None:
         """Note that time has passed, and whether the node is in use now: too much of it is asked for."""
-        seen_seconds = _SEEN_SECONDS + options.scan_seconds
-        if self.since is not None and served_time.between(self.since, now) >= seen_seconds:
-            self.last_use = now
-        is_used = any(
-            sum(pod.get(name, 0) for pod in self.pods.values())
-            > options.threshold * self.allocatable.get(name, 0)
-            for name in ("cpu", "memory")
-        )
-        self.since = (now if self.since is None else self.since) if is_used else None
+        staying = [pod for uid, pod in self.pods.items() if uid not in self.terminating]
+        for use, pods in ((self.by_all, list(self.pods.values())), (self.by_staying, staying)):
+            seconds = 0.0 if use.since is None else served_time.between(use.since, now)
+            is_used = any(
+                sum(pod.get(name, 0) for pod in pods) > options.threshold * self.allocatable.get(name, 0)
+                for name in ("cpu", "memory")
+            )
+            use.follow(now, seconds - _SEEN_SECONDS - options.scan_seconds, is_used=is_used)
+
+    def last_use(self, ahead: float) -> float:
+        """Return when an autoscaler whose clock is ahead can have seen the node in use the last time."""
+        return min(self.by_all.last, max(self.by_staying.last, self.until - ahead))
 
 
 class UnneededNodes(Checker):
@@ -52,8 +79,10 @@ class UnneededNodes(Checker):
 
     Less than the threshold must have been asked for in each loop of the unneeded time. A node that is not
     ready has another time, and one with devices another measure: they are left out, and so are nodes with
-    pods that terminate.
-    Source: cluster-autoscaler 1.36, core/scaledown/unneeded and eligibility.
+    pods that terminate. One that terminated for long counted no more before it was gone; how far the clock
+    was ahead that decided this, the value of the taint shows, which is the autoscaler's time.
+    Source: cluster-autoscaler 1.36, core/scaledown/unneeded and eligibility, simulator/utilization,
+    utils/drain (IsPodLongTerminating).
     """
 
     about = Invariant(
@@ -96,8 +125,11 @@ class UnneededNodes(Checker):
                 node.pods.pop(uid, None)
             if uid in node.pods and is_terminating(each):
                 self._terminating[uid] = each.spec.nodeName
+                until = _counts_until(each)
+                node.terminating[uid] = min(node.terminating.get(uid, until), until)
             else:
                 self._terminating.pop(uid, None)
+                node.until = max(node.until, node.terminating.pop(uid, node.until))
             node.follow(self.settings.scale_down, revision.time, self.served_time)
 
     def _observe_node(self, revision: Revision) -> Iterator[Violation]:
@@ -105,7 +137,8 @@ class UnneededNodes(Checker):
         if obj is None or options is None:
             self._nodes.pop(name, None)
             return
-        node = self._nodes.setdefault(name, _Node(float("-inf") if revision.is_state else revision.time))
+        begin = float("-inf") if revision.is_state else revision.time
+        node = self._nodes.setdefault(name, _Node(_Use(begin), _Use(begin)))
         allocatable = node_allocatable(obj)
         if allocatable != node.allocatable:
             node.follow(options, revision.time, self.served_time)  # it was in use until now
@@ -118,8 +151,21 @@ class UnneededNodes(Checker):
             return
         self.checked += 1
         node.follow(options, revision.time, self.served_time)
-        seconds = revision.time - node.last_use
+        seconds = revision.time - node.last_use(_ahead(obj, revision.time))
         if seconds < options.unneeded_seconds:
             problem = f"the autoscaler removes the node {seconds:.1f} s after it was needed"
             option = f"--scale-down-unneeded-time={options.unneeded_seconds:g}s"
             yield self.violation(f"{problem}, with {option}", revision)
+
+
+def _counts_until(pod: core.Pod) -> float:
+    """Return when a pod that terminates does not count any more, in seconds since the epoch."""
+    is_given = pod.spec.HasField("terminationGracePeriodSeconds")
+    grace = pod.spec.terminationGracePeriodSeconds if is_given else _GRACE_SECONDS
+    return pod.metadata.deletionTimestamp.seconds + grace + _LONG_SECONDS
+
+
+def _ahead(node: core.Node, now: float) -> float:
+    """Return by how many seconds the clock of the autoscaler is ahead that has tainted the node now."""
+    values = [taint.value for taint in node.spec.taints if taint.key == _TAINT]
+    return max([0.0, *(float(value) - now for value in values if value.isdecimal())])
