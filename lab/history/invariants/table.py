@@ -83,5 +83,9 @@ CHECKERS: tuple[type[Checker], ...] = (
 """Every invariant; names are unique."""
 OF_NOW: Final = frozenset({Checkpoints.about.name, DeferredResizes.about.name})
 """They compare the history with what a running process shows at another moment."""
-OF_REPORTS: Final = frozenset({Allocations.about.name, LateRejections.about.name})
+OF_REPORTS: Final = frozenset({
+    Allocations.about.name,
+    LateRejections.about.name,
+    PodTermination.about.name,
+})  # fmt: skip
 """Whether they hold may only be known when a kubelet has reported the end of a pod."""

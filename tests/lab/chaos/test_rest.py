@@ -65,6 +65,7 @@ def test_what_is_compared_with_now_is_judged_at_rest_if_a_call_hangs(loss: str, 
     [
         ("hang", "checkpoints-match-status", True),
         ("hang", "allocated-within-allocatable", True),
+        ("hang", "deleted-pods-end", True),
         ("hang", "one-node-per-pod", False),
         ("lose-response", "checkpoints-match-status", False),
     ],
