@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
 from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, EVENTS, GIVEN_UP, GROUPS, LOOP, too_small
+from nominee.lab.chaos.rest.past.changes_of_room import last_change_of_room
 from nominee.lab.chaos.rest.past.left_nodes import left_nodes
 from nominee.lab.chaos.rest.past.listed_jobs import listed_jobs
 from nominee.lab.chaos.rest.past.unreserved_claims import unreserved_claims
@@ -112,7 +113,8 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
     if schedulers == 1 or (schedulers and _is_elected(objects[kinds.LEASE])):
         debug |= await _of_scheduler(cluster, objects[kinds.POD])
     pods = [each for each in objects[kinds.POD] if isinstance(each, core.Pod)]
-    is_waiting = any(entries_of_others(debug.get((SCHEDULER, QUEUE)), pods)) or any(
+    is_other_waiting = any(entries_of_others(debug.get((SCHEDULER, QUEUE)), pods))
+    is_waiting = is_other_waiting or any(
         path.startswith(EXPLANATION) and fits_somewhere(document) for (_, path), document in debug.items()
     )
     claims = [each for each in objects[kinds.RESOURCE_CLAIM] if isinstance(each, devices.ResourceClaim)]
@@ -131,6 +133,7 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         if any(map(is_unreserved, claims))
         else frozenset(),
         listed_jobs=listed_jobs(await cluster.history()) if is_one_unlisted else frozenset(),
+        room_changed=last_change_of_room(await cluster.history()) if is_other_waiting else float("inf"),
     )
 
 

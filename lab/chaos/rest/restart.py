@@ -14,7 +14,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
-from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
+from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, entries_of_others
 from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
@@ -27,6 +27,8 @@ from nominee.machinery.api.objects import (
     metadata_of,
 )
 from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import parse_rfc3339
+from nominee.machinery.wire.values.scalars import Json
 
 Facts = Mapping[tuple[str, str], frozenset[str]]
 """The facts of each object, by its name and uid."""
@@ -90,17 +92,19 @@ class Losses:
 
     `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
     no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `unwritten`: pods whose attempt failed,
-    as did the write of their status, which the next attempt repeats. `delays`: whether the autoscaler waits
-    after a failure, a scale-up or a deletion, or does not see an unwritten pod: nodes may come and go, and
-    pods with them.
+    as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups,
+    tried after all that may have made room: the next attempt may take other nodes. `delays`: whether the
+    autoscaler waits after a failure, a scale-up or a deletion, or does not see an unwritten pod: nodes may
+    come and go, and pods with them.
     """
 
     nodes: frozenset[str] = frozenset()
     unwritten: frozenset[str] = frozenset()
+    late_attempts: frozenset[str] = frozenset()
     delays: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.nodes or self.unwritten or self.delays)
+        return bool(self.nodes or self.unwritten or self.late_attempts or self.delays)
 
     def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
         """Return whether an object changed for this."""
@@ -108,9 +112,8 @@ class Losses:
         if kind not in ("pod", "node"):
             return False
         freed = {f"node {node}" for node in self.nodes}
-        return (
-            self.delays or rest in self.unwritten or ("node none" in former and not freed.isdisjoint(present))
-        )
+        is_placed = "node none" in former and (rest in self.late_attempts or not freed.isdisjoint(present))
+        return self.delays or rest in self.unwritten or is_placed
 
 
 NOTHING: Final = Losses()
@@ -126,8 +129,17 @@ def losses_of(state: State) -> Losses:
     return Losses(
         nodes=frozenset(node for node, pods in queue["nominated"].items() if gated.intersection(pods)),
         unwritten=unwritten,
+        late_attempts=frozenset(_late_attempts(queue, state)),
         delays=bool(loop and (loop["backedOffGroups"] or loop["inCooldown"] or unwritten)),
     )
+
+
+def _late_attempts(queue: Json, state: State) -> Iterator[str]:
+    """Yield the waiting pods of groups that were tried after all that may have made room."""
+    for entry, pod in entries_of_others(queue, state.of(kinds.POD)):
+        is_of_group = pod.spec.HasField("schedulingGroup")
+        if is_of_group and parse_rfc3339(entry["since"]) > state.room_changed:
+            yield entry["pod"]
 
 
 def _has_condition(pod: core.Pod) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nominee.controllers.jobs.shell.expiry import FinishedJobs
@@ -132,6 +134,29 @@ def test_a_restart_frees_the_room_that_was_kept_for_a_gated_pod(gated: str, node
     }
     before = state(changed(waiting("")), debug={(SCHEDULER, QUEUE): document})
     after = facts(state(changed(waiting(node))))
+    assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
+@pytest.mark.parametrize(
+    ("spec", "changed_at", "count"),
+    [
+        ({"schedulingGroup": {"podGroupName": "gang"}}, 59.0, 0),
+        ({"schedulingGroup": {"podGroupName": "gang"}}, 60.0, 1),  # an event may have been lost
+        ({}, 59.0, 1),
+    ],
+    ids=["tried", "room came later", "no group"],
+)
+def test_another_attempt_at_a_group_may_take_other_nodes(spec: Json, changed_at: float, count: int) -> None:
+    def waiting(at: str) -> Change:
+        found = pod("p", node=at, namespace="default", labels={})
+        found["spec"].update(spec)
+        return lambda manifests: manifests.update(p=found)
+
+    entry = {"pod": "default/p", "since": "1970-01-01T00:01:00Z", "plugins": []}
+    document = {"gated": [], "nominated": {}, "unschedulable": [entry]}
+    before = state(changed(waiting("")), debug={(SCHEDULER, QUEUE): document})
+    before = replace(before, room_changed=changed_at)
+    after = facts(state(changed(waiting("n1"))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
 

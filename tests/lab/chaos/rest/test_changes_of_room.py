@@ -1,0 +1,54 @@
+"""The last write that may have made room, found in the history."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.message import Message
+
+from nominee.lab.chaos.rest.past.changes_of_room import last_change_of_room
+from nominee.machinery.api.pb import core, devices
+from tests.lab.invariants.histories import History, lease, node, pod
+
+
+def _node(**allocatable: str) -> core.Node:
+    found = node("n1")
+    for name, quantity in allocatable.items():
+        found.status.allocatable[name].string = quantity
+    return found
+
+
+def _claim() -> devices.ResourceClaim:
+    found = devices.ResourceClaim()
+    found.metadata.name, found.metadata.namespace, found.metadata.uid = "gpu", "default", "uid-gpu"
+    return found
+
+
+def _failed_attempt() -> core.Pod:
+    return pod("a", conditions={"PodScheduled": "Unschedulable"})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        (pod("a"), pod("a", node="n1"), True),
+        (pod("a", nominated="n1"), pod("a"), True),
+        (pod("a", node="n1"), pod("a", node="n1", phase="Succeeded"), True),
+        (pod("a"), _failed_attempt(), False),
+        (_node(cpu="1"), _node(cpu="2"), True),
+        (_node(cpu="1"), _node(cpu="1"), False),
+        (lease("n1"), lease("n1"), False),
+        (_claim(), _claim(), True),
+    ],
+    ids=["bound", "not nominated", "ended", "status", "larger", "heartbeat", "lease", "claim"],
+)
+def test_a_write_may_make_room(before: Message, after: Message, counts: bool) -> None:
+    history = History().put(pod("z"), before).wait(5).put(after)
+    times = [each.time for each in history.revisions]
+    is_last = last_change_of_room(history.revisions) == times[-1]
+    assert is_last is counts
+
+
+def test_the_end_of_a_pod_makes_room() -> None:
+    history = History().put(pod("a", node="n1")).wait(5).delete(pod("a", node="n1"))
+    assert last_change_of_room(history.revisions) == history.revisions[-1].time
+    assert last_change_of_room([]) == float("-inf")
