@@ -55,7 +55,7 @@ def lost_wakeups(state: State) -> Iterator[Finding]:
             continue
         if document["state"] == "Unknown":
             yield Finding(name_of(pod), "is not known to the scheduler")
-        if _waits_for_devices(document, state):
+        if _waits_for_devices(document, state) or _waits_for_volumes(document, state):
             continue
         explanation = document["explanation"]
         nodes = set() if explanation is None else {*explanation["selectedNodes"]}
@@ -115,13 +115,35 @@ def _waits_for_devices(document: Json, state: State) -> bool:
     )
 
 
+def _waits_for_volumes(document: Json, state: State) -> bool:
+    """Return whether a pod fits since a volume is free that no event has announced.
+
+    The scheduler had chosen it for another pod whose binding failed before the volume was written.
+    VolumeBinding has not registered the end of a pod (kube-scheduler 1.36, EventsToRegister). The scheduler
+    itself names these volumes.
+    """
+    return _has_volumes_left(document, "rejectedBy", state) and fits_somewhere(document)
+
+
+def _has_volumes_left(entry: Json, plugins: str, state: State) -> bool:
+    """Return whether a pod may have been rejected for a volume that was left later, without an event.
+
+    The plugins that rejected it are in the field `plugins`.
+    """
+    queue = state.debug.get((SCHEDULER, QUEUE)) or {}
+    times = queue.get("unannounced_volumes", {}).values()
+    if not times or "VolumeBinding" not in entry[plugins]:
+        return False
+    return parse_rfc3339(entry["since"]) <= max(map(parse_rfc3339, times))
+
+
 def waits_for_flush(state: State) -> bool:
     """Return whether the periodic flush of unschedulable pods alone will wake a pod that gets room then.
 
-    Preemption would make it, a nominated pod has left it, or a device is free. No event says so: a pod is
-    woken by what concerns the plugin that rejected it, and not by what concerns the nodes that had no victims
-    (kube-scheduler 1.36, podWorthRequeuing). Pods of a group and deferred resizes are not explained: they
-    may have got room as soon as some is free.
+    Preemption would make it, a nominated pod has left it, or a device or a volume is free. No event says so:
+    a pod is woken by what concerns the plugin that rejected it, and not by what concerns the nodes that had
+    no victims (kube-scheduler 1.36, podWorthRequeuing). Pods of a group and deferred resizes are not
+    explained: they may have got room as soon as some is free.
     """
     queue = state.debug.get((SCHEDULER, QUEUE)) or {}
     for entry, pod in entries_of_others(queue, state.of(kinds.POD)):
@@ -130,10 +152,15 @@ def waits_for_flush(state: State) -> bool:
             left &= {pod.spec.nodeName}
         if left or (queue.get("unannounced_devices") and "DynamicResources" in entry["plugins"]):
             return True
+        if _has_volumes_left(entry, "plugins", state):
+            return True
     for pod in state.of(kinds.POD):
         document = state.debug.get((SCHEDULER, explanation_path(pod)))
         if document is not None and (
-            _may_preempt(document) or _left(pod, document, state) or _waits_for_devices(document, state)
+            _may_preempt(document)
+            or _left(pod, document, state)
+            or _waits_for_devices(document, state)
+            or _waits_for_volumes(document, state)
         ):
             return True
     return False

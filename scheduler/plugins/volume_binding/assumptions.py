@@ -26,6 +26,8 @@ class Assumptions(Generic[M]):
         self._handle = handle
         self._kind = kind
         self._assumed: dict[ObjectKey, M] = {}
+        self._restored: dict[ObjectKey, tuple[int, float]] = {}
+        """The versions of objects about which an assumption was forgotten, and when."""
 
     def real(self, name: str, namespace: str = "") -> M | None:
         """Return the object that the watch shows."""
@@ -46,7 +48,24 @@ class Assumptions(Generic[M]):
 
     def restore(self, name: str, namespace: str = "") -> None:
         """Forget the assumption, if any."""
-        self._assumed.pop(ObjectKey(namespace, name), None)
+        key = ObjectKey(namespace, name)
+        live, assumed = self.real(name, namespace), self._assumed.pop(key, None)
+        if live is not None and assumed is not None:
+            version = resource_version_of(live)
+            if version == resource_version_of(assumed):
+                self._restored[key] = version, self._handle.clock.now()
+
+    def silent_releases(self) -> dict[ObjectKey, float]:
+        """Return the objects that an assumption no longer changes, and since when, if no event said so.
+
+        Pods that these objects did not suit are left to the flush (kube-scheduler 1.36, AssumeCache.Restore
+        and EventsToRegister of VolumeBinding). The next event of an object wakes them.
+        """
+        for key, (version, _) in list(self._restored.items()):
+            live = self.real(key.name, key.namespace)
+            if live is None or resource_version_of(live) != version:
+                del self._restored[key]
+        return {key: time for key, (_, time) in self._restored.items()}
 
     def _over(self, found: M) -> M:
         key = key_of(found)

@@ -21,6 +21,7 @@ from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.cluster.cache_check import cache_problems
 from nominee.scheduler.framework.types import PodInfo, QueuedPodInfo
 from nominee.scheduler.plugins.dynamic_resources.tracker import unannounced_devices
+from nominee.scheduler.plugins.volume_binding import VolumeBinding
 from nominee.scheduler.shell.loop.scheduler import Scheduler
 from nominee.scheduler.shell.process.wiring import Parts
 
@@ -68,14 +69,26 @@ def serve(serving: Serving, parts: Parts) -> None:
 
 
 def room_without_events(parts: Parts) -> dict[str, Any]:
-    """Return the nodes, with times, and devices on which room came free without an event that wakes pods.
+    """Return the nodes, volumes and devices that came free without an event that wakes pods, some with times.
 
-    Pods that wait for it are left to the flush of the queue.
+    Pods that wait for them are left to the flush of the queue. The volumes are claims, too, for which another
+    node may be chosen again.
     """
     claims = parts.informers.listers.get(kinds.RESOURCE_CLAIM)
+    frameworks = (profile.framework for profile in parts.scheduler.deps.profiles.values())
+    plugins = (plugin for framework in frameworks for plugin in framework.reserve_plugins)
+    binders = [plugin.binder for plugin in plugins if isinstance(plugin, VolumeBinding)]
     return {
         "unannounced_nodes": {
             node: rfc3339_micro(time) for node, time in parts.handlers.unannounced_nodes.items()
+        },
+        "unannounced_volumes": {
+            str(key): rfc3339_micro(time)
+            for binder in binders
+            for key, time in (
+                *binder.volumes.silent_releases().items(),
+                *binder.claims.silent_releases().items(),
+            )
         },
         "unannounced_devices": () if claims is None else unannounced_devices(claims),
     }

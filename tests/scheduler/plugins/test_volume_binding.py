@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from nominee.machinery.api import errors, kinds
+from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.runtime.clock import FakeClock
 from nominee.machinery.wire import codec
@@ -246,6 +247,28 @@ def test_unreserve_takes_the_assumption_back() -> None:
     stage.plugin.unreserve(stage.state, stage.pod, "n1")
     stage.plugin.unreserve(stage.state, stage.pod, "n1")
     assert stage.feasible() == ["n1", "n2"]
+
+
+async def test_a_volume_whose_assumption_is_taken_back_is_unannounced_until_its_next_event() -> None:
+    stage = Stage(claim(), waiting_class("kubernetes.io/no-provisioner"), volume("pv", "1Gi"))
+    volumes = stage.plugin.binder.volumes
+    stage.feasible()
+    stage.reserve("n1")
+    await stage.clock.advance(5.0)
+    assert not volumes.silent_releases()
+    stage.plugin.unreserve(stage.state, stage.pod, "n1")
+    assert volumes.silent_releases() == {ObjectKey("", "pv"): stage.clock.now()}
+    stage.api.put(volume("pv", "2Gi"))
+    assert not volumes.silent_releases()
+
+
+async def test_a_volume_that_was_written_is_announced() -> None:
+    stage = Stage(claim(), waiting_class("kubernetes.io/no-provisioner"), volume("pv", "1Gi"), timeout=90)
+    stage.feasible()
+    stage.reserve("n1")
+    await finish(stage)
+    stage.plugin.unreserve(stage.state, stage.pod, "n1")
+    assert not stage.plugin.binder.volumes.silent_releases()
 
 
 async def test_the_smallest_volume_that_fits_is_taken_once() -> None:

@@ -250,3 +250,44 @@ def test_a_group_waits_for_the_flush_if_no_event_announced_a_device(plugin: str)
     queues = {**queue(), "unschedulable": [entry], "unannounced_devices": ["gpu.example.com/pool/gpu-0"]}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues}
     assert waits_for_flush(state(manifests, debug=debug)) is (plugin == "DynamicResources")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "place", "rejected_by", "is_found"),
+    [
+        (60, "Unschedulable", ["NodeResourcesFit", "VolumeBinding"], False),
+        (59, "Unschedulable", ["VolumeBinding"], True),
+        (60, "Unschedulable", ["NodeResourcesFit"], True),
+        (60, "Gated", ["VolumeBinding"], True),
+        (None, "Unschedulable", ["VolumeBinding"], True),
+    ],
+    ids=["left", "before the attempt", "room", "gated", "announced"],
+)
+def test_a_pod_waits_for_the_flush_if_no_event_announced_a_volume(
+    seconds: int | None, place: str, rejected_by: Sequence[str], is_found: bool
+) -> None:
+    explanation = {"selectedNodes": ["n1"], "preemption": None}
+    document = {
+        "state": place,
+        "since": "1970-01-01T00:01:00Z",
+        "rejectedBy": rejected_by,
+        "explanation": explanation,
+    }
+    times = {} if seconds is None else {"pv": f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"}
+    queues = {**queue(), "unannounced_volumes": times}
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
+    seen = state(pending(), debug=debug)
+    expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
+    assert [str(each) for each in findings(seen)] == expected
+    assert waits_for_flush(seen) is not is_found
+
+
+@pytest.mark.parametrize("plugin", ["VolumeBinding", "NodeResourcesFit"])
+def test_a_group_waits_for_the_flush_if_no_event_announced_a_volume(plugin: str) -> None:
+    manifests = pending()
+    put("p/spec/schedulingGroup", {"podGroupName": "g"})(manifests)
+    entry = {"pod": "other/p", "since": "1970-01-01T00:01:00Z", "plugins": [plugin]}
+    times = {"pv": "1970-01-01T00:01:00Z"}
+    queues = {**queue(), "unschedulable": [entry], "unannounced_volumes": times}
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues}
+    assert waits_for_flush(state(manifests, debug=debug)) is (plugin == "VolumeBinding")
