@@ -53,6 +53,7 @@ class Assumptions(Generic[M]):
         if live is not None and assumed is not None:
             version = resource_version_of(live)
             if version == resource_version_of(assumed):
+                self._drop_changed()
                 self._restored[key] = version, self._handle.clock.now()
 
     def silent_releases(self) -> dict[ObjectKey, float]:
@@ -61,11 +62,15 @@ class Assumptions(Generic[M]):
         Pods that these objects did not suit are left to the flush (kube-scheduler 1.36, AssumeCache.Restore
         and EventsToRegister of VolumeBinding). The next event of an object wakes them.
         """
+        self._drop_changed()
+        return {key: time for key, (_, time) in self._restored.items()}
+
+    def _drop_changed(self) -> None:
+        """Drop the objects that have had an event since."""
         for key, (version, _) in list(self._restored.items()):
             live = self.real(key.name, key.namespace)
             if live is None or resource_version_of(live) != version:
                 del self._restored[key]
-        return {key: time for key, (_, time) in self._restored.items()}
 
     def _over(self, found: M) -> M:
         key = key_of(found)
