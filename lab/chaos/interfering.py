@@ -10,7 +10,13 @@ from google.protobuf.message import Message
 
 from nominee.lab.chaos.cases.perturbations import Action
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import StatusError, is_already_exists
+from nominee.machinery.api.errors import (
+    StatusError,
+    is_already_exists,
+    is_conflict,
+    is_not_found,
+    is_retryable,
+)
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import ObjectKey, copy_of, key_of, metadata_of
 from nominee.machinery.api.pb import batch, core
@@ -77,14 +83,32 @@ async def _touch(client: Client, kind: AnyKind, key: ObjectKey, clock: Clock) ->
     async def label(value: str | None) -> None:
         await client.patch(kind, key.name, key.namespace, {"metadata": {"labels": {_MARK: value}}})
 
-    await label("true")
+    # A label whose answer was lost may be there: it must not stay.
+    await retry_unavailable(lambda: label("true"), clock=clock)
     await retry_unavailable(lambda: label(None), clock=clock)
 
 
-async def _delete(client: Client, kind: AnyKind, key: ObjectKey) -> None:
+async def _delete(client: Client, kind: AnyKind, key: ObjectKey, *, uid: str = "") -> None:
     """Delete an object, a pod without grace."""
     grace = 0 if kind is kinds.POD else None
-    await client.delete(kind, key.name, key.namespace, grace_period_seconds=grace)
+    await client.delete(kind, key.name, key.namespace, grace_period_seconds=grace, uid=uid)
+
+
+async def _delete_for_certain(client: Client, kind: AnyKind, found: Message, clock: Clock) -> None:
+    """Delete this object, again where the answer was lost: then it may be gone, or another have its name."""
+    key, uid, is_lost = key_of(found), metadata_of(found).uid, False
+
+    async def attempt() -> None:
+        nonlocal is_lost
+        try:
+            await _delete(client, kind, key, uid=uid)
+        except StatusError as error:
+            if is_lost and (is_not_found(error) or is_conflict(error)):
+                return
+            is_lost = is_lost or is_retryable(error)
+            raise
+
+    await retry_unavailable(attempt, clock=clock)
 
 
 async def _recreate(client: Client, kind: AnyKind, key: ObjectKey, clock: Clock) -> None:
@@ -93,12 +117,12 @@ async def _recreate(client: Client, kind: AnyKind, key: ObjectKey, clock: Clock)
     if metadata_of(found).HasField("deletionTimestamp"):
         return
     again = _created_again(found)
-    await _delete(client, kind, key)
+    await _delete_for_certain(client, kind, found, clock)
     if any(owner.controller for owner in metadata_of(found).ownerReferences):
         return
     for _ in range(_CREATIONS_MAX):  # a finalizer may keep the former one for a moment
         try:
-            await client.create(again)
+            await retry_unavailable(lambda: client.create(again), clock=clock)
         except StatusError as error:
             if not is_already_exists(error):
                 return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
@@ -15,7 +16,7 @@ from nominee.lab.chaos.interfering import interfere, touch_all
 from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
-from nominee.machinery.api import kinds
+from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.pb import apps, batch, coordination, core, meta
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.runtime.clock import FakeClock
@@ -121,6 +122,50 @@ async def test_an_object_of_any_kind_is_disturbed(action: Action, expected: list
         is_former = found.metadata.uid == "former", found.status.replicas == 3
         assert is_former == (action is Action.TOUCH, action is Action.TOUCH)
         assert not found.metadata.labels
+
+
+class _LosesAnswers(FakeApi):
+    """Answers the first call of each of these verbs with 503; all but a creation it has carried out."""
+
+    verbs: set[str]
+
+    async def patch(self, *args: Any, **options: Any) -> Any:
+        return self._answered("patch", await super().patch(*args, **options))
+
+    async def delete(self, *args: Any, **options: Any) -> Any:
+        return self._answered("delete", await super().delete(*args, **options))
+
+    async def create(self, *args: Any, **options: Any) -> Any:
+        self._answered("create", None)
+        return await super().create(*args, **options)
+
+    def _answered(self, verb: str, answer: object) -> object:
+        if verb in self.verbs:
+            self.verbs.remove(verb)
+            raise errors.service_unavailable("lost")
+        return answer
+
+
+class _NoWait(FakeClock):
+    """A clock on which no sleep takes time."""
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize(
+    ("action", "verb"), [(Action.TOUCH, "patch"), (Action.RECREATE, "delete"), (Action.RECREATE, "create")]
+)
+async def test_another_client_whose_answer_is_lost_does_not_stop_halfway(action: Action, verb: str) -> None:
+    api = _LosesAnswers.of(_replica_set())
+    assert isinstance(api, _LosesAnswers)
+    api.verbs = {verb}
+    assert await interfere(cast("Client", api), action, WRITE, _NoWait())
+    assert not api.verbs
+    found = api.find(kinds.REPLICA_SET, "web", "default")
+    assert found is not None
+    assert not found.metadata.labels
+    assert (found.metadata.uid == "former") is (action is Action.TOUCH)
 
 
 async def test_the_controller_of_an_object_creates_it_again() -> None:
