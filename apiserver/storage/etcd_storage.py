@@ -65,6 +65,12 @@ def _found(answer: rpc.TxnResponse) -> StoredValue | None:
     return _value(pairs[0]) if pairs else None
 
 
+def _created_at(answer: rpc.TxnResponse) -> int:
+    """Return the revision of the creation of the key that the failure branch of a transaction read."""
+    revision: int = answer.responses[0].response_range.kvs[0].create_revision
+    return revision
+
+
 class EtcdStorage:
     """`nominee.apiserver.storage.interface.Storage` on an etcd channel; see there for the contract.
 
@@ -103,14 +109,16 @@ class EtcdStorage:
             success=[rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=name))],
             failure=[_read_op(name)],
         )
+        former = max(self._call.revision, expected_revision)
         answer, uncertain = await self._transact(key, request)
         if answer.succeeded:
             revision: int = answer.header.revision
             return revision
         current = _found(answer)
-        if uncertain and current is None:
+        if uncertain and (current is None or _created_at(answer) > former):
+            # This call may have deleted it. A key that was created since is another object's: it stays.
             raise StorageUnavailable(
-                f"etcd went away while it deleted {key}, which is gone", maybe_applied=True
+                f"etcd went away while it deleted {key}, whose value is gone", maybe_applied=True
             )
         raise RevisionMismatch(key, expected_revision, current)
 

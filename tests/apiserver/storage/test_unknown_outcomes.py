@@ -21,11 +21,14 @@ class Answers:
 
     kv = SimpleNamespace(Txn=None)
 
-    def __init__(self, value: bytes, *, uncertain: bool, known: int) -> None:
-        self._value, self._uncertain, self.revision = value, uncertain, known
+    def __init__(self, value: bytes, *, uncertain: bool, known: int, created: int = 1) -> None:
+        self._value, self._uncertain, self.revision, self._created = value, uncertain, known, created
 
     async def __call__(self, send: object, request: rpc.TxnRequest) -> tuple[rpc.TxnResponse, bool]:
-        pairs = [rpc.KeyValue(key=KEY.encode(), value=self._value, mod_revision=7)] if self._value else []
+        pair = rpc.KeyValue(
+            key=KEY.encode(), value=self._value, create_revision=self._created, mod_revision=7
+        )
+        pairs = [pair] if self._value else []
         found = rpc.ResponseOp(response_range=rpc.RangeResponse(kvs=pairs))
         return rpc.TxnResponse(succeeded=False, responses=[found]), self._uncertain
 
@@ -65,3 +68,32 @@ async def test_a_first_try_that_is_refused_is_a_conflict() -> None:
         await written(OTHERS, uncertain=False, expected=0)
     with pytest.raises(RevisionMismatch):
         await written(OTHERS, uncertain=False, expected=5)
+
+
+async def deleted(value: bytes, *, uncertain: bool, created: int, known: int = 6) -> None:
+    """Delete the key at revision 5; etcd refuses it, since the key has this value, which was made so."""
+    async with await connect(["127.0.0.1:1"]) as channel:
+        storage = EtcdStorage(channel, FakeClock())
+        answers = Answers(value, uncertain=uncertain, known=known, created=created)
+        storage._call = cast("Any", answers)
+        await storage.delete(KEY, expected_revision=5)
+
+
+@pytest.mark.parametrize("value", [b"", OTHERS], ids=["gone", "created again"])
+async def test_a_deletion_whose_answer_was_lost_does_not_go_on_with_another_object(value: bytes) -> None:
+    """The first try may have deleted the key: a second one would delete two objects with one request."""
+    with pytest.raises(StorageUnavailable) as error:
+        await deleted(value, uncertain=True, created=7)
+    assert error.value.maybe_applied
+
+
+@pytest.mark.parametrize(
+    ("uncertain", "created", "known"),
+    [(True, 1, 6), (True, 5, 4), (True, 6, 6), (False, 7, 6)],
+    ids=["changed", "changed, not known here", "created again before", "certain"],
+)
+async def test_a_deletion_that_was_not_applied_is_a_conflict(
+    uncertain: bool, created: int, known: int
+) -> None:
+    with pytest.raises(RevisionMismatch):
+        await deleted(OTHERS, uncertain=uncertain, created=created, known=known)
