@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from nominee.lab.history.invariants.check import Check
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.processes.leader_leases import LeaderLeases
+from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import coordination
 from tests.lab.invariants.histories import History, node, result_of
 
@@ -110,3 +115,46 @@ def test_a_leader_does_not_outlast_its_lease(history: History, violations: int) 
             "a renewed the lease 12.0 s after it had renewed it for 8 s: it went on after its term"
         )
         assert each.objects == ("Lease kube-system/kube-scheduler",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "client", "violations"),
+    [
+        (None, "", 0),
+        (kinds.LEASE, "scheduler-0", 0),
+        (kinds.POD, "scheduler-1", 0),
+        (kinds.POD, "scheduler-0", 1),
+    ],
+    ids=["nothing", "its lease", "another process", "as a leader"],
+)
+def test_a_candidate_without_answers_may_renew_its_lease_late(
+    kind: AnyKind | None, client: str, violations: int
+) -> None:
+    """Its acquisition and a renewal had no answer; then there was no API server for some time."""
+    holder = "host_scheduler-0_101"
+    history = Leases().put(renewal(0, holder=holder, acquired=0), renewal(2, holder=holder, acquired=0))
+    for _ in range(12):
+        history.put(node("n"))
+    history.put(renewal(14, holder=holder, acquired=0))
+    found = Check(ComponentSettings(observes_answers=True), [LeaderLeases.about.name])
+    for revision in history.revisions:
+        found.observe(revision)
+        if kind is not None and revision.revision == 3:
+            found.observe_answer(written(kind, client))
+    (result,) = found.finish(Evidence(now=history.now))
+    assert len(result.violations) == violations
+
+
+def written(kind: AnyKind, client: str) -> Answer:
+    """Return the answer to a write of a process with the pid 101."""
+    return Answer(
+        client=client,
+        method=Method.PATCH,
+        outcome=Outcome.DONE,
+        kind=kind,
+        namespace="default",
+        name="p",
+        begin=3,
+        end=3,
+        client_pid=101,
+    )

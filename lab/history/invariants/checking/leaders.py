@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from nominee.lab.history.invariants.checking.answers import Answer, Method
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import LEASE
 
 LEADER_SECONDS: Final = 60.0
 """How long after a new leader the writes of the former one may arrive."""
+
+WRITES: Final = frozenset({Method.CREATE, Method.UPDATE, Method.PATCH, Method.DELETE})
+
+
+def identity_end(answer: Answer) -> str:
+    """Return the end of the identity with which the process of a request takes a lease."""
+    return f"_{answer.client}_{answer.client_pid}"
 
 
 def leaves_spec(revision: Revision) -> bool:

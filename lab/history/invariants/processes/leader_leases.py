@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.checking.leaders import leaves_spec
+from nominee.lab.history.invariants.checking.leaders import WRITES, identity_end, leaves_spec
 from nominee.lab.history.invariants.checking.node_leases import NAMESPACE
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import LEASE
+from nominee.machinery.api.kinds import EVENT, LEASE
 from nominee.machinery.api.pb import coordination
 from nominee.machinery.runtime.clock import from_time
 
@@ -25,7 +26,8 @@ class LeaderLeases(Checker):
 
     A leader that has not renewed its lease for the whole duration has stopped leading. A renewal that was
     sent in time may arrive late, and a clock may jump: only one that is late by the times of the writes and
-    by its own renewTime shows a leader that went on.
+    by its own renewTime shows a leader that went on. A candidate that holds the lease and has no answer to
+    tell it so goes on to renew it, however late: it does not lead, and writes nothing else.
     Source: client-go 1.36, tools/leaderelection (RenewDeadline is less than LeaseDuration), and its
     resourcelock/leaselock.go (Get returns the spec only).
     """
@@ -39,13 +41,25 @@ class LeaderLeases(Checker):
             "before-history": "the history does not have the former renewal",
             "unanswered": "the holder had not renewed the lease since it took it: the answer may have been "
             "lost, and the holder may have read later that it is one",
+            "never-led": "the holder has written nothing else: the answers to its renewals may have been "
+            "lost, too, and it was still trying to become the leader",
         },
     )
+    takes_answers = True
+    needs_answers = False
     kinds = frozenset({LEASE})
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._renewals: dict[str, Revision] = {}
+        self._writers: set[str] = set()
+        """The ends of the identities of processes that have sent a write of another kind, as leaders do."""
+
+    def observe_answer(self, answer: Answer) -> Iterator[Violation]:
+        """Note which process has sent a write."""
+        if answer.method in WRITES and answer.kind not in (LEASE, EVENT):
+            self._writers.add(identity_end(answer))
+        yield from ()
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Check a write of a lease."""
@@ -90,7 +104,11 @@ class LeaderLeases(Checker):
         duration = before.spec.leaseDurationSeconds + TOLERANCE_SECONDS
         seconds = revision.time - former.time
         own_seconds = from_time(lease.spec.renewTime) - from_time(before.spec.renewTime)
-        if min(seconds, own_seconds) > duration:
+        if min(seconds, own_seconds) <= duration:
+            return
+        if self.settings.observes_answers and not lease.spec.holderIdentity.endswith(tuple(self._writers)):
+            self.allow("never-led")
+        else:
             yield self.violation(
                 f"{lease.spec.holderIdentity} renewed the lease {seconds:.1f} s after it had renewed it for "
                 f"{before.spec.leaseDurationSeconds} s: it went on after its term",

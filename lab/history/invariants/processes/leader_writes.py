@@ -5,17 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
-from nominee.lab.history.invariants.checking.answers import Answer, Method
+from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.checking.leaders import leaves_spec
+from nominee.lab.history.invariants.checking.leaders import WRITES, identity_end, leaves_spec
 from nominee.lab.history.invariants.checking.node_leases import NAMESPACE
 from nominee.lab.history.revision import Revision, subject_of
 from nominee.machinery.api.kinds import EVENT, LEASE
-
-_WRITES: Final = frozenset({Method.CREATE, Method.UPDATE, Method.PATCH, Method.DELETE})
 
 
 @dataclass(slots=True)
@@ -68,7 +65,7 @@ class LeaderWrites(Checker):
         keys = self._of_component.get(_component(answer.client))
         if keys is None or answer.kind in (LEASE, EVENT):
             return
-        if answer.method not in _WRITES:
+        if answer.method not in WRITES:
             return
         self.checked += 1
         terms = [end for key in keys for end in self._ends(key, answer)]
@@ -83,7 +80,7 @@ class LeaderWrites(Checker):
     def _ends(self, key: str, answer: Answer) -> Iterator[float]:
         """Yield the end of the newest term of the process that a request was sent in, or after."""
         lease = self._leases[key]
-        suffix = f"_{answer.client}_{answer.client_pid}"
+        suffix = identity_end(answer)
         until = float("inf")
         for write in reversed(lease.writes[: bisect_right(lease.numbers, answer.begin)]):
             found = write.after(LEASE)
