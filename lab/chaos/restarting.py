@@ -64,9 +64,10 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
         began, held = await _held(cluster)
         state = await observe(cluster, expectations)
-        if pause := _pause(state):
-            state, began, held = await _later(cluster, expectations, pause)
         for _ in range(_DUE_MAX):
+            # What was due may have made room that no event announces.
+            if pause := _pause(state):
+                state, began, held = await _later(cluster, expectations, pause)
             # A deadline that is over meanwhile is no change by the restart.
             pause = due_seconds(state, RESTARTED_SECONDS + LATER_SECONDS)
             if not pause:

@@ -113,6 +113,13 @@ async def test_what_time_alone_changes_is_waited_for(monkeypatch: pytest.MonkeyP
     assert cluster.slept == [DUE_SECONDS, restarting.STEADY_SECONDS]
 
 
+async def test_what_was_due_may_be_retried_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(["due", "refused", "refused", "refused", "done"])
+    assert await restarted(cluster, monkeypatch) == ""
+    due, tried, steady = DUE_SECONDS, restarting.RESTARTED_SECONDS, restarting.STEADY_SECONDS
+    assert cluster.slept == [due, steady, tried, steady]
+
+
 @pytest.mark.parametrize(
     ("lost", "found"),
     [
