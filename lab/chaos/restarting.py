@@ -14,7 +14,7 @@ from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
-from nominee.lab.chaos.rest.workloads.refusals import has_refused_pods
+from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_pods
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api.errors import StatusError
@@ -26,6 +26,8 @@ RESTARTED_SECONDS: Final = 40.0
 """For so long the new processes have time: kubelets retry pending resizes after 30 s, as upstream's do."""
 FLUSHED_SECONDS: Final = 340.0
 """After so long a scheduler has tried each unschedulable pod again: after 5 minutes, every 30 s."""
+REPLACED_SECONDS: Final = 610.0
+"""After so long a Job has replaced a pod that failed: its back-off is ten minutes at most."""
 DRAINED_SECONDS: Final = 150.0
 """After so long the autoscaler has deleted a node, or given up evictions that a budget refuses
 (--max-pod-eviction-time)."""
@@ -106,6 +108,8 @@ async def _kept(cluster: ScenarioCluster) -> Collection[Finding]:
 
 def _pause(state: State) -> float:
     """Return for how long a process at rest may still wait before it goes on, as a new one does at once."""
+    if has_failing_jobs(state):
+        return REPLACED_SECONDS
     if waits_for_flush(state):
         return FLUSHED_SECONDS
     if has_drains(state):

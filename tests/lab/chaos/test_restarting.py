@@ -59,6 +59,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda name: name == "deferred")
     monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
     monkeypatch.setattr(restarting, "has_drains", lambda name: name == "drains")
+    monkeypatch.setattr(restarting, "has_failing_jobs", lambda name: name == "failing")
     monkeypatch.setattr(restarting, "has_refused_pods", lambda name: name == "refused")
     monkeypatch.setattr(restarting, "due_seconds", lambda name, _: DUE_SECONDS if name == "due" else 0.0)
     monkeypatch.setattr(restarting, "losses_of", lambda _: lost)
@@ -105,6 +106,12 @@ async def test_a_drain_that_a_budget_refuses_ends_before_the_restart(monkeypatch
     cluster = Cluster(["drains", "a"])
     assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.DRAINED_SECONDS, restarting.STEADY_SECONDS]
+
+
+async def test_a_job_replaces_its_pods_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(["failing", "a"])
+    assert await restarted(cluster, monkeypatch) == ""
+    assert cluster.slept == [restarting.REPLACED_SECONDS, restarting.STEADY_SECONDS]
 
 
 async def test_what_time_alone_changes_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

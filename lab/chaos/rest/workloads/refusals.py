@@ -1,4 +1,4 @@
-"""Owners whose pods are refused: their controllers ask again when their back-off is over. No I/O."""
+"""Owners whose pods are refused or fail: their controllers wait until a back-off is over. No I/O."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ def has_refused_pods(state: State) -> bool:
         return True
     quotas = state.namespaces_with_quotas
     return bool(quotas) and any(owner.metadata.namespace in quotas for owner in _lacking(state))
+
+
+def has_failing_jobs(state: State) -> bool:
+    """Return whether a Job waits before it replaces pods that failed.
+
+    The controller remembers the failures that it has counted, and one that starts creates a pod at once
+    (kube-controller-manager 1.36, job/backoff_utils.go). The other rules wait for this where no quota may
+    refuse the pods, and not for a failure while something else is waited for.
+    """
+    return CONTROLLERS in state.running and any(
+        job.status.failed and lacks_pods(state, job) for job in state.of(kinds.JOB)
+    )
 
 
 def _lacking(state: State) -> Iterator[Object]:

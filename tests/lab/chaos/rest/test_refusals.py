@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nominee.lab.chaos.rest.workloads.refusals import has_refused_pods
+from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_pods
 from tests.lab.chaos.rest.clusters import Manifests, manifest, state
 
 QUOTA = {"quota": manifest("ResourceQuota", "q", spec={"hard": {"pods": "5"}})}
@@ -48,3 +48,21 @@ def test_pods_that_a_quota_may_refuse(manifests: Manifests, is_refused: bool) ->
 
 def test_without_controllers_no_pod_is_refused() -> None:
     assert not has_refused_pods(state(REFUSED, running=frozenset()))
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "is_failing"),
+    [
+        ({"completions": 1, "parallelism": 1}, {"failed": 2}, True),
+        ({"completions": 1, "parallelism": 1}, {}, False),
+        ({"completions": 1, "parallelism": 1, "suspend": True}, {"failed": 2}, False),
+        ({"completions": 1, "parallelism": 1}, {"failed": 2, "succeeded": 1}, False),
+    ],
+)
+def test_a_job_that_waits_before_it_replaces_a_failed_pod(
+    spec: dict[str, Any], status: dict[str, Any], is_failing: bool
+) -> None:
+    failing = _owner("Job", spec, status)
+    assert has_failing_jobs(state(failing)) is is_failing
+    assert has_failing_jobs(state(failing | QUOTA)) is is_failing
+    assert not has_failing_jobs(state(failing, running=frozenset()))
