@@ -232,6 +232,8 @@ class _LoopRunner:
                 "unneeded": planner.unneeded_names(),
                 "unneededSeconds": planner.unneeded_nodes.durations(now),
                 "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
+                "recheckSeconds": planner.unremovable.recheck_seconds(now),
+                "recheckTimeout": state.options.unremovable_node_recheck_timeout,
                 "utilization": {name: used.share for name, used in planner.utilization.items()},
                 "deleting": sorted(state.deletions.nodes()),
                 "doubtfulTaints": sorted(state.doubtful_taints),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nominee.lab.chaos.rest.due import due_seconds
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, has_drains
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, has_drains, recheck_seconds
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
@@ -108,15 +108,18 @@ async def _kept(cluster: ScenarioCluster) -> Collection[Finding]:
 
 def _pause(state: State) -> float:
     """Return for how long a process at rest may still wait before it goes on, as a new one does at once."""
+    seconds = [recheck_seconds(state, STEADY_SECONDS)]
     if has_failing_jobs(state):
-        return REPLACED_SECONDS
+        seconds.append(REPLACED_SECONDS)
     if waits_for_flush(state):
-        return FLUSHED_SECONDS
+        seconds.append(FLUSHED_SECONDS)
     if has_drains(state):
-        return DRAINED_SECONDS
+        seconds.append(DRAINED_SECONDS)
     # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now. The back-off
     # of a controller is 30 s at most.
-    return RESTARTED_SECONDS if has_deferred_resizes(state) or has_refused_pods(state) else 0.0
+    if has_deferred_resizes(state) or has_refused_pods(state):
+        seconds.append(RESTARTED_SECONDS)
+    return max(seconds)
 
 
 async def _later(

@@ -67,3 +67,7 @@ class UnremovableNodes:
     def is_recent(self, node: str) -> bool:
         """Report whether the node's timeout is not over."""
         return node in self._recheck_after
+
+    def recheck_seconds(self, now: float) -> dict[str, float]:
+        """Return in how many seconds each node that was found unremovable is simulated again."""
+        return {name: max(until - now, 0.0) for name, until in sorted(self._recheck_after.items())}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
@@ -125,3 +125,16 @@ def has_drains(state: State) -> bool:
     """
     document = state.debug.get((AUTOSCALER, LOOP))
     return bool(document and document["deleting"])
+
+
+def recheck_seconds(state: State, steady_seconds: float) -> float:
+    """Return in how many seconds the autoscaler asks again whether nodes can be removed; 0.0 if it need not.
+
+    A node that it has found unremovable is not simulated again until --unremovable-node-recheck-timeout is
+    over, five minutes by default; one that starts asks at once (cluster-autoscaler 1.36, unremovable nodes).
+    The answers of the last `steady_seconds`, in which nothing has changed, are those of a new process.
+    """
+    document = state.debug.get((AUTOSCALER, LOOP)) or {}
+    left: Mapping[str, float] = document.get("recheckSeconds", {})
+    old = (each for each in left.values() if document["recheckTimeout"] - each > steady_seconds)
+    return max(old, default=0.0)

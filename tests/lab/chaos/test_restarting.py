@@ -13,6 +13,7 @@ from nominee.lab.chaos.rest.state import Expectations, Finding
 
 AFTER = "after all processes were restarted"
 DUE_SECONDS = 30.0
+RECHECKED_SECONDS = 290.0
 
 
 class Cluster:
@@ -60,6 +61,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
     monkeypatch.setattr(restarting, "has_drains", lambda name: name == "drains")
     monkeypatch.setattr(restarting, "has_failing_jobs", lambda name: name == "failing")
+    monkeypatch.setattr(restarting, "recheck_seconds", lambda name, _: RECHECKED_SECONDS * (name == "cached"))
     monkeypatch.setattr(restarting, "has_refused_pods", lambda name: name == "refused")
     monkeypatch.setattr(restarting, "due_seconds", lambda name, _: DUE_SECONDS if name == "due" else 0.0)
     monkeypatch.setattr(restarting, "losses_of", lambda _: lost)
@@ -106,6 +108,12 @@ async def test_a_drain_that_a_budget_refuses_ends_before_the_restart(monkeypatch
     cluster = Cluster(["drains", "a"])
     assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.DRAINED_SECONDS, restarting.STEADY_SECONDS]
+
+
+async def test_a_node_is_looked_at_again_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(["cached", "a"])
+    assert await restarted(cluster, monkeypatch) == ""
+    assert cluster.slept == [RECHECKED_SECONDS, restarting.STEADY_SECONDS]
 
 
 async def test_a_job_replaces_its_pods_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from nominee.controllers.jobs.shell.expiry import FinishedJobs
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP, has_drains
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP, has_drains, recheck_seconds
 from nominee.lab.chaos.rest.restart import Facts, changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.worker import simulated
@@ -179,6 +179,24 @@ def test_a_drain_goes_on(deleting: list[str], expected: bool) -> None:
     loop = {(AUTOSCALER, LOOP): {"deleting": deleting}}
     assert has_drains(state(correct(), debug=loop)) is expected
     assert not has_drains(state(correct()))
+
+
+@pytest.mark.parametrize(
+    ("left", "timeout", "seconds"),
+    [
+        ({}, 300.0, 0.0),
+        ({"n1": 295.0}, 300.0, 0.0),  # of the time since the last change
+        ({"n1": 240.0, "n2": 250.0, "n3": 299.0}, 300.0, 250.0),
+        ({"n1": 4.0}, 300.0, 4.0),
+        ({"n1": 1.0}, 2.0, 0.0),
+    ],
+)
+def test_a_node_that_cannot_be_removed_is_looked_at_again(
+    left: dict[str, float], timeout: float, seconds: float
+) -> None:
+    loop = {(AUTOSCALER, LOOP): {"recheckSeconds": left, "recheckTimeout": timeout}}
+    assert recheck_seconds(state(correct(), debug=loop), 12.0) == seconds
+    assert recheck_seconds(state(correct()), 12.0) == 0.0
 
 
 @pytest.mark.parametrize(
