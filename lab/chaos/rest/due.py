@@ -36,7 +36,8 @@ def due_seconds(state: State, seconds_max: float) -> float:
     """Return in how many seconds the last change of the next `seconds_max` is due; 0.0 without one."""
     times = [*_of_pods(state), *_of_jobs(state), *_of_deployments(state), *_of_ready_pods(state)]
     if CONTROLLERS in state.running:
-        times += [*_of_tainted_nodes(state), *_of_budgets(state), *_of_claims(state)]
+        times += [*_of_tainted_nodes(state), *_of_tainted_devices(state), *_of_budgets(state)]
+        times += _of_claims(state)
     seconds = (time - state.now for time in times)
     return max((each for each in seconds if 0.0 < each <= seconds_max), default=0.0)
 
@@ -82,6 +83,19 @@ def _of_tainted_nodes(state: State) -> Iterator[float]:
 
 def _no_execute(node: core.Node) -> list[core.Taint]:
     return [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
+
+
+def _of_tainted_devices(state: State) -> Iterator[float]:
+    """Yield when pods at the latest leave a device whose taints they tolerate for a while.
+
+    The time begins when a taint is added, or is first seen by a controller. The slices, which have the
+    taints, are not read: the device may have none.
+    """
+    for claim in state.of(kinds.RESOURCE_CLAIM):
+        for result in claim.status.allocation.devices.results if claim.status.reservedFor else ():
+            for toleration in result.tolerations:
+                if toleration.HasField("tolerationSeconds") and toleration.effect in ("", NO_EXECUTE):
+                    yield state.now + toleration.tolerationSeconds
 
 
 def _of_budgets(state: State) -> Iterator[float]:

@@ -109,6 +109,28 @@ def test_a_tainted_node_is_left_when_its_time_is_over(
     assert due_seconds(state({"node": node, "pod": found}, running=frozenset()), WITHIN_SECONDS) in (0, 5)
 
 
+@pytest.mark.parametrize(
+    ("toleration", "consumers", "seconds"),
+    [
+        ({"effect": "NoExecute", "tolerationSeconds": 35}, ["p"], 35),
+        ({"tolerationSeconds": 35}, ["p"], 35),
+        ({"effect": "NoExecute", "tolerationSeconds": 300}, ["p"], 0),
+        ({"effect": "NoExecute"}, ["p"], 0),
+        ({"effect": "NoSchedule", "tolerationSeconds": 35}, ["p"], 0),
+        ({"effect": "NoExecute", "tolerationSeconds": 35}, [], 0),
+    ],
+)
+def test_a_tainted_device_is_left_when_its_time_is_over(
+    toleration: dict[str, Any], consumers: list[str], seconds: float
+) -> None:
+    results = [{"driver": "d", "pool": "n1", "device": "gpu-0", "tolerations": [toleration]}]
+    reserved = [{"resource": "pods", "name": name, "uid": name} for name in consumers]
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
+    claim = manifest("ResourceClaim", "gpu", api="resource.k8s.io/v1", status=status)
+    assert due_seconds(state({"claim": claim}), WITHIN_SECONDS) == seconds
+    assert due_seconds(state({"claim": claim}, running=frozenset()), WITHIN_SECONDS) == 0
+
+
 @pytest.mark.parametrize(("ago", "seconds"), [(40, 81), (20, 0), (130, 0)])
 def test_an_eviction_that_was_not_done_is_counted_for_two_minutes(ago: int, seconds: float) -> None:
     status = {"disruptedPods": {"p": rfc3339(NOW - ago)}}
