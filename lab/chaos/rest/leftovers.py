@@ -35,6 +35,7 @@ _HISTORIES: Final = (
     "nominee.autoscaler.result.",
     "nominee.autoscaler.state.AutoscalerState.doubtful_taints.",
     "nominee.controllers.daemon_sets.",
+    "nominee.controllers.devices.shell.eviction.DeviceTaintEviction._tainted.",
     "nominee.controllers.endpoints.trigger_time.TriggerTimes.",
     "nominee.controllers.garbage.pod_gc.Quarantine.",
     "nominee.controllers.horizontal_pod_autoscalers.normalization.",
@@ -65,9 +66,10 @@ _HISTORIES: Final = (
 )
 """Places where a process has more the longer it runs: histories, back-offs, pools, results of questions
 (the plugins that rejected a waiting pod in its last attempt, and what they computed, may not be those of
-the first attempt of a new process), marks of writes whose answers were lost of pods that wait, the times of
-a Service that no longer selects pods (endpointslice_controller.go, syncService, drops them with the Service);
-and those whose entries are removed when they are next looked at, or by the leader alone."""
+the first attempt of a new process; the tainted devices are asked for when a pod uses a claim), marks of
+writes whose answers were lost of pods that wait, the times of a Service that no longer selects pods
+(endpointslice_controller.go, syncService, drops them with the Service); and those whose entries are removed
+when they are next looked at, or by the leader alone."""
 
 _QUEUED: Final = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
 _GATED: Final = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."

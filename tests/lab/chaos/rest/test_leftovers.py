@@ -11,6 +11,7 @@ from nominee.simulation.leftovers import Holdings
 
 DUE = "nominee.controllers.nodes.shell.eviction.TaintEviction._due."
 TIMES = "nominee.controllers.endpoints.trigger_time.TriggerTimes._pods."
+TAINTED = "nominee.controllers.devices.shell.eviction.DeviceTaintEviction._tainted."
 QUEUED = "nominee.scheduler.queue.keyed_heap.KeyedHeap._entries."
 NOMINATED = "nominee.scheduler.framework.nominations.nominator.Nominator._node_of."
 GATED = "nominee.scheduler.queue.unschedulable.UnschedulablePods._pods."
@@ -40,8 +41,17 @@ def test_entries_of_objects_that_are_gone() -> None:
         ({}, {DUE: 1}, []),
         ({"nominee.apiserver.cache.kind_cache.KindCache._history.": 9}, {}, []),
         ({TIMES: 2}, {}, []),
+        ({TAINTED: 1}, {}, []),
     ],
-    ids=["fewer", "none", "as many", "more", "a history", "times of a Service that selects no pods any more"],
+    ids=[
+        "fewer",
+        "none",
+        "as many",
+        "more",
+        "a history",
+        "times of a Service that selects no pods any more",
+        "tainted devices that no pod uses any more",
+    ],
 )
 def test_entries_that_a_restart_frees(
     before: dict[str, int], after: dict[str, int], found: list[str]
