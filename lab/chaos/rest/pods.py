@@ -17,6 +17,7 @@ from nominee.machinery.api.pb import core
 
 _OWN_REASONS: Final = frozenset({"DeadlineExceeded", "Evicted"})
 """Reasons of the pod's own: its deadline, its use of the node."""
+_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 
 def failures(state: State) -> Iterator[Finding]:
@@ -37,13 +38,28 @@ def failures(state: State) -> Iterator[Finding]:
 
 
 def orphans(state: State) -> Iterator[Finding]:
-    """Find pods that are bound to a node that does not exist, which the pod garbage collector removes."""
+    """Find pods that no kubelet ends, which the pod garbage collector fails and removes.
+
+    Those bound to a node that does not exist, and those that terminate without a node, or on one that is out
+    of service. One that a finalizer of another client keeps is failed, too (kube-controller-manager 1.36,
+    gc_controller.go, markFailedAndDeletePod).
+    """
     if CONTROLLERS not in state.running:
         return
+    out_of_service = {node.metadata.name for node in state.of(kinds.NODE) if _is_out_of_service(node)}
     for pod in state.of(kinds.POD):
+        node = pod.spec.nodeName
+        is_lost = bool(node) and node not in state.node_names
         is_held = is_terminating(pod) and foreign_finalizers(pod)
-        if pod.spec.nodeName and pod.spec.nodeName not in state.node_names and not is_held:
-            yield Finding(name_of(pod), f"is bound to {pod.spec.nodeName}, which does not exist")
+        if is_lost and not is_held:
+            yield Finding(name_of(pod), f"is bound to {node}, which does not exist")
+        elif is_terminating(pod) and not has_ended(pod) and (is_lost or not node or node in out_of_service):
+            yield Finding(name_of(pod), "terminates, no kubelet ends it, and it is not Failed")
+
+
+def _is_out_of_service(node: core.Node) -> bool:
+    is_tainted = any(taint.key == _OUT_OF_SERVICE for taint in node.spec.taints)
+    return is_tainted and not condition_is(node.status.conditions, "Ready")
 
 
 def addresses(state: State) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nominee.lab.chaos.rest.pods import orphans
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.chaos.rest.workloads.owners import deployments
@@ -25,6 +26,7 @@ from tests.lab.chaos.rest.clusters import (
 )
 
 DELETED = "1970-01-12T13:46:30Z"
+OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
 
 
 def test_a_correct_cluster_has_no_finding() -> None:
@@ -246,6 +248,32 @@ def test_an_owner_that_waits_for_no_dependent_is_found() -> None:
 
     expected = "deployment default/old waits for the deletion of dependents, and has none"
     assert [str(each) for each in findings(state(changed(change)))] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("node", "phase", "taints", "ready", "is_found"),
+    [
+        ("", "Pending", [], "True", True),
+        ("", "Failed", [], "True", False),
+        ("gone", "Running", [], "True", True),
+        ("gone", "Failed", [], "True", False),
+        ("n1", "Running", [OUT_OF_SERVICE], "False", True),
+        ("n1", "Running", [OUT_OF_SERVICE], "True", False),
+        ("n1", "Running", [], "False", False),
+    ],
+)
+def test_a_pod_that_no_kubelet_ends_fails(
+    node: str, phase: str, taints: list[object], ready: str, is_found: bool
+) -> None:
+    manifests = correct()
+    manifests["node"]["spec"] = {"taints": taints}
+    manifests["node"]["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+    metadata = {"deletionTimestamp": DELETED, "finalizers": ["example.com/x"]}
+    manifests["held"] = pod("held", node=node, **metadata)
+    manifests["held"]["status"]["phase"] = phase
+    expected = ["pod default/held terminates, no kubelet ends it, and it is not Failed"] if is_found else []
+    assert [str(each) for each in orphans(state(manifests))] == expected
+    assert not list(orphans(state(manifests, running=frozenset())))
 
 
 @pytest.mark.parametrize(
