@@ -231,6 +231,7 @@ class _LoopRunner:
                 "scaleDown": str(last.scale_down) if last is not None else "",
                 "unneeded": planner.unneeded_names(),
                 "unneededSeconds": planner.unneeded_nodes.durations(now),
+                "unneededLeftSeconds": planner.unneeded_nodes.left_seconds(now),
                 "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
                 "recheckSeconds": planner.unremovable.recheck_seconds(now),
                 "recheckTimeout": state.options.unremovable_node_recheck_timeout,

@@ -43,6 +43,16 @@ class UnneededNodes:
         """Return for how many seconds each node is unneeded."""
         return {name: now - each.since for name, each in sorted(self._nodes.items())}
 
+    def left_seconds(self, now: float) -> dict[str, float]:
+        """Return for how many more seconds each node must be unneeded before it may be deleted."""
+        options = self._options
+        found = {}
+        for name, each in sorted(self._nodes.items()):
+            is_ready = readiness.is_ready(each.removal.node)
+            seconds = options.scale_down_unneeded_time if is_ready else options.scale_down_unready_time
+            found[name] = max(each.since + seconds - now, 0.0)
+        return found
+
     def update(self, removals: Iterable[NodeToBeRemoved], now: float) -> None:
         """Replace the nodes by these; nodes that were unneeded before keep their time."""
         nodes = {}

@@ -1,12 +1,13 @@
-"""Changes that are due at rest: deadlines, the ends of containers, evictions, and volumes. No I/O."""
+"""Changes that are due at rest: deadlines, ends of containers, evictions, volumes, and nodes. No I/O."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
 from nominee.lab.chaos.rest.state import State
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
 from nominee.machinery.api import kinds
@@ -35,6 +36,7 @@ Source: kube-controller-manager 1.36, disruption, DeletionTimeout."""
 def due_seconds(state: State, seconds_max: float) -> float:
     """Return in how many seconds the last change of the next `seconds_max` is due; 0.0 without one."""
     times = [*_of_pods(state), *_of_jobs(state), *_of_deployments(state), *_of_ready_pods(state)]
+    times += _of_unneeded_nodes(state)
     if CONTROLLERS in state.running:
         times += [*_of_tainted_nodes(state), *_of_tainted_devices(state), *_of_budgets(state)]
         times += _of_claims(state)
@@ -96,6 +98,16 @@ def _of_tainted_devices(state: State) -> Iterator[float]:
             for toleration in result.tolerations:
                 if toleration.HasField("tolerationSeconds") and toleration.effect in ("", NO_EXECUTE):
                     yield state.now + toleration.tolerationSeconds
+
+
+def _of_unneeded_nodes(state: State) -> Iterator[float]:
+    """Yield when nodes have been unneeded for long enough: the autoscaler deletes them.
+
+    For one that starts, the time of --scale-down-unneeded-time begins again.
+    """
+    document = state.debug.get((AUTOSCALER, LOOP)) or {}
+    left: Mapping[str, float] = document.get("unneededLeftSeconds", {})
+    yield from (state.now + seconds for seconds in left.values())
 
 
 def _of_budgets(state: State) -> Iterator[float]:

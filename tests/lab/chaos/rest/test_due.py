@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.due import due_seconds
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
 from nominee.machinery.runtime.clock import rfc3339
 from tests.lab.chaos.rest.clusters import NOW, Manifest, correct, manifest, owner, pod, state
 
@@ -158,6 +159,16 @@ def test_a_volume_that_is_being_made_comes(phase: str, annotations: dict[str, st
     metadata, spec = {"annotations": annotations}, {"storageClassName": "slow"}
     claim = manifest("PersistentVolumeClaim", "c", metadata=metadata, spec=spec, status={"phase": phase})
     assert due_seconds(state({"class": slow, "claim": claim}), WITHIN_SECONDS) == seconds
+
+
+@pytest.mark.parametrize(
+    ("left", "seconds"), [({"n1": 9.0, "n2": 4.0}, 9), ({"n1": 0.0}, 0), ({"n1": 590.0}, 0), ({}, 0)]
+)
+def test_a_node_is_deleted_when_it_has_been_unneeded_for_long_enough(
+    left: dict[str, float], seconds: float
+) -> None:
+    loop = {(AUTOSCALER, LOOP): {"unneededLeftSeconds": left}}
+    assert due_seconds(state(correct(), debug=loop), WITHIN_SECONDS) == seconds
 
 
 def test_the_last_one_counts() -> None:
