@@ -6,7 +6,7 @@ cluster; whether the copy is right is the subject of `copies`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
@@ -80,24 +80,26 @@ def _left(pod: core.Pod, document: Json, state: State) -> set[str]:
     the last state that the watch had shown has no node (kube-scheduler 1.36, deletePod and the queueing hints
     of NodeResourcesFit). The scheduler itself names these nodes.
     """
-    if not ((state.left_nodes or _unannounced(state)) and fits_somewhere(document)):
+    left = _nodes_left(pod, document, state)
+    if not left or not fits_somewhere(document):
         return set()
-    return _nodes_left(pod, document, state).intersection(document["explanation"]["selectedNodes"])
+    return left.intersection(document["explanation"]["selectedNodes"])
 
 
-def _unannounced(state: State) -> Mapping[str, str]:
+def _unannounced(state: State, resource: str) -> Json:
+    """Return the nodes or volumes, with times, or the devices that came free without an event."""
     queue = state.debug.get((SCHEDULER, QUEUE)) or {}
-    nodes: Mapping[str, str] = queue.get("unannounced_nodes", {})
-    return nodes
+    return queue.get("unannounced", {}).get(resource, {})
 
 
 def _nodes_left(pod: core.Pod, document: Json, state: State) -> set[str]:
     """Return the nodes that others left after the last attempt at a pod, without an event."""
-    if not (state.left_nodes or _unannounced(state)):
+    unannounced = _unannounced(state, "nodes")
+    if not (state.left_nodes or unannounced):
         return set()
     since, priority = parse_rfc3339(document["since"]), pod_priority(pod)
     left = {each.node for each in state.left_nodes if each.time >= since and each.priority >= priority}
-    return left | {node for node, time in _unannounced(state).items() if parse_rfc3339(time) >= since}
+    return left | {node for node, time in unannounced.items() if parse_rfc3339(time) >= since}
 
 
 def _waits_for_devices(document: Json, state: State) -> bool:
@@ -107,12 +109,11 @@ def _waits_for_devices(document: Json, state: State) -> bool:
     DynamicResources has not registered the end of a claim or of an assigned pod (kube-scheduler 1.36,
     EventsToRegister). The scheduler itself names these devices.
     """
-    queue = state.debug.get((SCHEDULER, QUEUE)) or {}
-    return (
-        bool(queue.get("unannounced_devices"))
-        and fits_somewhere(document)
-        and "DynamicResources" in document["rejectedBy"]
-    )
+    return _has_devices_left(document.get("rejectedBy", ()), state) and fits_somewhere(document)
+
+
+def _has_devices_left(plugins: Sequence[str], state: State) -> bool:
+    return bool(_unannounced(state, "devices")) and "DynamicResources" in plugins
 
 
 def _waits_for_volumes(document: Json, state: State) -> bool:
@@ -122,17 +123,13 @@ def _waits_for_volumes(document: Json, state: State) -> bool:
     VolumeBinding has not registered the end of a pod (kube-scheduler 1.36, EventsToRegister). The scheduler
     itself names these volumes.
     """
-    return _has_volumes_left(document, "rejectedBy", state) and fits_somewhere(document)
+    return _has_volumes_left(document, document.get("rejectedBy", ()), state) and fits_somewhere(document)
 
 
-def _has_volumes_left(entry: Json, plugins: str, state: State) -> bool:
-    """Return whether a pod may have been rejected for a volume that was left later, without an event.
-
-    The plugins that rejected it are in the field `plugins`.
-    """
-    queue = state.debug.get((SCHEDULER, QUEUE)) or {}
-    times = queue.get("unannounced_volumes", {}).values()
-    if not times or "VolumeBinding" not in entry[plugins]:
+def _has_volumes_left(entry: Json, plugins: Sequence[str], state: State) -> bool:
+    """Return whether plugins may have rejected a pod for a volume that was left later, without an event."""
+    times = _unannounced(state, "volumes").values()
+    if not times or "VolumeBinding" not in plugins:
         return False
     return parse_rfc3339(entry["since"]) <= max(map(parse_rfc3339, times))
 
@@ -150,9 +147,8 @@ def waits_for_flush(state: State) -> bool:
         left = _nodes_left(pod, entry, state)
         if pod.spec.nodeName:
             left &= {pod.spec.nodeName}
-        if left or (queue.get("unannounced_devices") and "DynamicResources" in entry["plugins"]):
-            return True
-        if _has_volumes_left(entry, "plugins", state):
+        plugins = entry["plugins"]
+        if left or _has_devices_left(plugins, state) or _has_volumes_left(entry, plugins, state):
             return True
     for pod in state.of(kinds.POD):
         document = state.debug.get((SCHEDULER, explanation_path(pod)))

@@ -46,7 +46,7 @@ def serve(serving: Serving, parts: Parts) -> None:
     from starlette.responses import JSONResponse
 
     async def show_queue(request: Any) -> Any:
-        return JSONResponse({**queues(parts.scheduler), **room_without_events(parts)})
+        return JSONResponse({**queues(parts.scheduler), "unannounced": room_without_events(parts)})
 
     async def show_explanation(request: Any) -> Any:
         """Answer `?pod=NS/NAME[&nodes=N]`."""
@@ -79,10 +79,8 @@ def room_without_events(parts: Parts) -> dict[str, Any]:
     plugins = (plugin for framework in frameworks for plugin in framework.reserve_plugins)
     binders = [plugin.binder for plugin in plugins if isinstance(plugin, VolumeBinding)]
     return {
-        "unannounced_nodes": {
-            node: rfc3339_micro(time) for node, time in parts.handlers.unannounced_nodes.items()
-        },
-        "unannounced_volumes": {
+        "nodes": {node: rfc3339_micro(time) for node, time in parts.handlers.unannounced_nodes.items()},
+        "volumes": {
             str(key): rfc3339_micro(time)
             for binder in binders
             for key, time in (
@@ -90,7 +88,7 @@ def room_without_events(parts: Parts) -> dict[str, Any]:
                 *binder.claims.silent_releases().items(),
             )
         },
-        "unannounced_devices": () if claims is None else unannounced_devices(claims),
+        "devices": () if claims is None else unannounced_devices(claims),
     }
 
 

@@ -188,7 +188,7 @@ def test_a_pod_waits_for_the_flush_if_no_event_announced_a_device(
 ) -> None:
     explanation = {"selectedNodes": ["n1"], "preemption": None}
     document = {"state": place, "rejectedBy": rejected_by, "explanation": explanation}
-    queues = {**queue(), "unannounced_devices": devices}
+    queues = {**queue(), "unannounced": {"devices": devices}}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
     seen = state(pending(), debug=debug)
     expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
@@ -211,7 +211,8 @@ def test_a_pod_waits_for_the_flush_if_no_event_announced_a_node(
 ) -> None:
     explanation = {"selectedNodes": ["n1"], "preemption": None}
     document = {"state": place, "since": "1970-01-01T00:01:00Z", "explanation": explanation}
-    queues = {**queue(), "unannounced_nodes": {node: f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"}}
+    times = {node: f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"}
+    queues = {**queue(), "unannounced": {"nodes": times}}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
     seen = state(pending(), debug=debug)
     expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
@@ -247,7 +248,7 @@ def test_a_group_waits_for_the_flush_if_no_event_announced_a_device(plugin: str)
     manifests = pending()
     put("p/spec/schedulingGroup", {"podGroupName": "g"})(manifests)
     entry = {"pod": "other/p", "since": "1970-01-01T00:01:00Z", "plugins": [plugin]}
-    queues = {**queue(), "unschedulable": [entry], "unannounced_devices": ["gpu.example.com/pool/gpu-0"]}
+    queues = {**queue(), "unschedulable": [entry], "unannounced": {"devices": ["gpu.example.com/pool/gpu-0"]}}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues}
     assert waits_for_flush(state(manifests, debug=debug)) is (plugin == "DynamicResources")
 
@@ -274,7 +275,7 @@ def test_a_pod_waits_for_the_flush_if_no_event_announced_a_volume(
         "explanation": explanation,
     }
     times = {} if seconds is None else {"pv": f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"}
-    queues = {**queue(), "unannounced_volumes": times}
+    queues = {**queue(), "unannounced": {"volumes": times}}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
     seen = state(pending(), debug=debug)
     expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
@@ -288,6 +289,6 @@ def test_a_group_waits_for_the_flush_if_no_event_announced_a_volume(plugin: str)
     put("p/spec/schedulingGroup", {"podGroupName": "g"})(manifests)
     entry = {"pod": "other/p", "since": "1970-01-01T00:01:00Z", "plugins": [plugin]}
     times = {"pv": "1970-01-01T00:01:00Z"}
-    queues = {**queue(), "unschedulable": [entry], "unannounced_volumes": times}
+    queues = {**queue(), "unschedulable": [entry], "unannounced": {"volumes": times}}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues}
     assert waits_for_flush(state(manifests, debug=debug)) is (plugin == "VolumeBinding")
