@@ -172,47 +172,38 @@ def test_a_pod_behind_a_nomination_waits_for_the_flush(
     assert waits_for_flush(seen) is not bool(fits)
 
 
-@pytest.mark.parametrize(
-    ("devices", "place", "rejected_by", "is_found"),
-    [
-        (["gpu.example.com/pool/gpu-0"], "Unschedulable", ["DynamicResources"], False),
-        (["gpu.example.com/pool/gpu-0"], "Unschedulable", ["NodeResourcesFit", "DynamicResources"], False),
-        (["gpu.example.com/pool/gpu-0"], "Unschedulable", ["NodeResourcesFit"], True),
-        (["gpu.example.com/pool/gpu-0"], "Gated", ["DynamicResources"], True),
-        ([], "Unschedulable", ["DynamicResources"], True),
-    ],
-    ids=["devices", "devices and room", "room", "gated", "announced"],
-)
-def test_a_pod_waits_for_the_flush_if_no_event_announced_a_device(
-    devices: Sequence[str], place: str, rejected_by: Sequence[str], is_found: bool
-) -> None:
-    explanation = {"selectedNodes": ["n1"], "preemption": None}
-    document = {"state": place, "rejectedBy": rejected_by, "explanation": explanation}
-    queues = {**queue(), "unannounced": {"devices": devices}}
-    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
-    seen = state(pending(), debug=debug)
-    expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
-    assert [str(each) for each in findings(seen)] == expected
-    assert waits_for_flush(seen) is not is_found
+def at(second: int) -> str:
+    return f"1970-01-01T00:{second // 60:02}:{second % 60:02}Z"
+
+
+DEVICES: Any = {"devices": ["gpu.example.com/pool/gpu-0"]}
 
 
 @pytest.mark.parametrize(
-    ("node", "seconds", "place", "is_found"),
+    ("room", "rejected_by", "place", "is_found"),
     [
-        ("n1", 60, "Unschedulable", False),
-        ("n1", 59, "Unschedulable", True),
-        ("n2", 60, "Unschedulable", True),
-        ("n1", 60, "Gated", True),
+        (DEVICES, ["DynamicResources"], "Unschedulable", False),
+        (DEVICES, ["NodeResourcesFit", "DynamicResources"], "Unschedulable", False),
+        (DEVICES, ["NodeResourcesFit"], "Unschedulable", True),
+        (DEVICES, ["DynamicResources"], "Gated", True),
+        ({"devices": []}, ["DynamicResources"], "Unschedulable", True),
+        ({"volumes": {"pv": at(60)}}, ["NodeResourcesFit", "VolumeBinding"], "Unschedulable", False),
+        ({"volumes": {"pv": at(59)}}, ["VolumeBinding"], "Unschedulable", True),
+        ({"volumes": {"pv": at(60)}}, ["NodeResourcesFit"], "Unschedulable", True),
+        ({"volumes": {"pv": at(60)}}, ["VolumeBinding"], "Gated", True),
+        ({"volumes": {}}, ["VolumeBinding"], "Unschedulable", True),
+        ({"nodes": {"n1": at(60)}}, ["NodeResourcesFit"], "Unschedulable", False),
+        ({"nodes": {"n1": at(59)}}, ["NodeResourcesFit"], "Unschedulable", True),
+        ({"nodes": {"n2": at(60)}}, ["NodeResourcesFit"], "Unschedulable", True),
+        ({"nodes": {"n1": at(60)}}, ["NodeResourcesFit"], "Gated", True),
     ],
-    ids=["left", "before the attempt", "another node", "gated"],
 )
-def test_a_pod_waits_for_the_flush_if_no_event_announced_a_node(
-    node: str, seconds: int, place: str, is_found: bool
+def test_a_pod_waits_for_the_flush_if_no_event_announced_room(
+    room: Any, rejected_by: Sequence[str], place: str, is_found: bool
 ) -> None:
     explanation = {"selectedNodes": ["n1"], "preemption": None}
-    document = {"state": place, "since": "1970-01-01T00:01:00Z", "explanation": explanation}
-    times = {node: f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"}
-    queues = {**queue(), "unannounced": {"nodes": times}}
+    document = {"state": place, "since": at(60), "rejectedBy": rejected_by, "explanation": explanation}
+    queues = {**queue(), "unannounced": room}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
     seen = state(pending(), debug=debug)
     expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
@@ -243,52 +234,18 @@ def test_a_group_and_a_resize_behind_a_nomination_wait_for_the_flush(
     assert waits_for_flush(replace(state(manifests, debug=debug), left_nodes=left)) is waits
 
 
-@pytest.mark.parametrize("plugin", ["DynamicResources", "NodeResourcesFit"])
-def test_a_group_waits_for_the_flush_if_no_event_announced_a_device(plugin: str) -> None:
-    manifests = pending()
-    put("p/spec/schedulingGroup", {"podGroupName": "g"})(manifests)
-    entry = {"pod": "other/p", "since": "1970-01-01T00:01:00Z", "plugins": [plugin]}
-    queues = {**queue(), "unschedulable": [entry], "unannounced": {"devices": ["gpu.example.com/pool/gpu-0"]}}
-    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues}
-    assert waits_for_flush(state(manifests, debug=debug)) is (plugin == "DynamicResources")
-
-
 @pytest.mark.parametrize(
-    ("seconds", "place", "rejected_by", "is_found"),
+    ("room", "plugin", "waits"),
     [
-        (60, "Unschedulable", ["NodeResourcesFit", "VolumeBinding"], False),
-        (59, "Unschedulable", ["VolumeBinding"], True),
-        (60, "Unschedulable", ["NodeResourcesFit"], True),
-        (60, "Gated", ["VolumeBinding"], True),
-        (None, "Unschedulable", ["VolumeBinding"], True),
+        (DEVICES, "DynamicResources", True),
+        (DEVICES, "NodeResourcesFit", False),
+        ({"volumes": {"pv": at(60)}}, "VolumeBinding", True),
+        ({"volumes": {"pv": at(60)}}, "NodeResourcesFit", False),
     ],
-    ids=["left", "before the attempt", "room", "gated", "announced"],
 )
-def test_a_pod_waits_for_the_flush_if_no_event_announced_a_volume(
-    seconds: int | None, place: str, rejected_by: Sequence[str], is_found: bool
-) -> None:
-    explanation = {"selectedNodes": ["n1"], "preemption": None}
-    document = {
-        "state": place,
-        "since": "1970-01-01T00:01:00Z",
-        "rejectedBy": rejected_by,
-        "explanation": explanation,
-    }
-    times = {} if seconds is None else {"pv": f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"}
-    queues = {**queue(), "unannounced": {"volumes": times}}
-    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
-    seen = state(pending(), debug=debug)
-    expected = [f"pod other/p waits in the state {place}, and fits on n1"] if is_found else []
-    assert [str(each) for each in findings(seen)] == expected
-    assert waits_for_flush(seen) is not is_found
-
-
-@pytest.mark.parametrize("plugin", ["VolumeBinding", "NodeResourcesFit"])
-def test_a_group_waits_for_the_flush_if_no_event_announced_a_volume(plugin: str) -> None:
+def test_a_group_waits_for_the_flush_if_no_event_announced_room(room: Any, plugin: str, waits: bool) -> None:
     manifests = pending()
     put("p/spec/schedulingGroup", {"podGroupName": "g"})(manifests)
-    entry = {"pod": "other/p", "since": "1970-01-01T00:01:00Z", "plugins": [plugin]}
-    times = {"pv": "1970-01-01T00:01:00Z"}
-    queues = {**queue(), "unschedulable": [entry], "unannounced": {"volumes": times}}
-    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues}
-    assert waits_for_flush(state(manifests, debug=debug)) is (plugin == "VolumeBinding")
+    entry = {"pod": "other/p", "since": at(60), "plugins": [plugin]}
+    queues = {**queue(), "unschedulable": [entry], "unannounced": room}
+    assert waits_for_flush(state(manifests, debug={(SCHEDULER, QUEUE): queues})) is waits
