@@ -11,9 +11,9 @@ from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import has_ended, is_terminating, key_of
+from nominee.machinery.api.objects import get_condition, has_ended, is_terminating, key_of
 from nominee.machinery.api.pb import core
-from nominee.machinery.runtime.clock import parse_rfc3339
+from nominee.machinery.runtime.clock import from_time, parse_rfc3339
 from nominee.machinery.scheduling.priority import pod_priority
 from nominee.machinery.wire.values.scalars import Json
 
@@ -140,7 +140,7 @@ def waits_for_flush(state: State) -> bool:
     Preemption would make it, a nominated pod has left it, or a device or a volume is free. No event says so:
     a pod is woken by what concerns the plugin that rejected it, and not by what concerns the nodes that had
     no victims (kube-scheduler 1.36, podWorthRequeuing). Pods of a group and deferred resizes are not
-    explained: they may have got room as soon as some is free.
+    explained: they may have got room as soon as some is free, or a lower pod has come.
     """
     queue = state.debug.get((SCHEDULER, QUEUE)) or {}
     for entry, pod in entries_of_others(queue, state.of(kinds.POD)):
@@ -149,6 +149,8 @@ def waits_for_flush(state: State) -> bool:
             left &= {pod.spec.nodeName}
         plugins = entry["plugins"]
         if left or _has_devices_left(plugins, state) or _has_volumes_left(entry, plugins, state):
+            return True
+        if any(_is_later_victim(each, pod, entry) for each in state.of(kinds.POD)):
             return True
     for pod in state.of(kinds.POD):
         document = state.debug.get((SCHEDULER, explanation_path(pod)))
@@ -160,6 +162,16 @@ def waits_for_flush(state: State) -> bool:
         ):
             return True
     return False
+
+
+def _is_later_victim(victim: core.Pod, pod: core.Pod, entry: Json) -> bool:
+    """Return whether a pod that waits might preempt one that was bound after its last attempt."""
+    if not victim.spec.nodeName or pod.spec.nodeName not in ("", victim.spec.nodeName):
+        return False
+    if is_terminating(victim) or has_ended(victim) or pod_priority(victim) >= pod_priority(pod):
+        return False
+    bound = get_condition(victim.status.conditions, "PodScheduled")
+    return bound is not None and from_time(bound.lastTransitionTime) >= int(parse_rfc3339(entry["since"]))
 
 
 def entries_of_others(queue: Json, pods: Iterable[core.Pod]) -> Iterator[tuple[Json, core.Pod]]:

@@ -249,3 +249,30 @@ def test_a_group_waits_for_the_flush_if_no_event_announced_room(room: Any, plugi
     entry = {"pod": "other/p", "since": at(60), "plugins": [plugin]}
     queues = {**queue(), "unschedulable": [entry], "unannounced": room}
     assert waits_for_flush(state(manifests, debug={(SCHEDULER, QUEUE): queues})) is waits
+
+
+@pytest.mark.parametrize(
+    ("changes", "priority", "second", "waits"),
+    [
+        ({"schedulingGroup": {"podGroupName": "g"}}, 9, 60, True),
+        ({"schedulingGroup": {"podGroupName": "g"}}, 9, 59, False),
+        ({"schedulingGroup": {"podGroupName": "g"}}, 10, 60, False),
+        ({"nodeName": "n1"}, 9, 60, True),
+        ({"nodeName": "n2"}, 9, 60, False),
+        ({}, 9, 60, False),
+    ],
+    ids=["group", "before the attempt", "not lower", "resize", "resize on another node", "alone"],
+)
+def test_a_group_and_a_resize_may_preempt_a_pod_that_came_later(
+    changes: Mapping[str, Any], priority: int, second: int, waits: bool
+) -> None:
+    manifests = pending()
+    for field, value in {"priority": 10, **changes}.items():
+        put(f"p/spec/{field}", value)(manifests)
+    victim = pod("victim", namespace="other", labels={})
+    victim["spec"]["priority"] = priority
+    victim["status"]["conditions"][0]["lastTransitionTime"] = at(second)
+    manifests["victim"] = victim
+    entry = {"pod": "other/p", "since": at(60), "plugins": ["NodeResourcesFit"]}
+    debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): {**queue(), "unschedulable": [entry]}}
+    assert waits_for_flush(state(manifests, debug=debug)) is waits
