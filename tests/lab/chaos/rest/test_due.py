@@ -132,7 +132,7 @@ def test_a_tainted_device_is_left_when_its_time_is_over(
     assert due_seconds(state({"claim": claim}, running=frozenset()), WITHIN_SECONDS) == 0
 
 
-@pytest.mark.parametrize(("ago", "seconds"), [(40, 81), (20, 0), (130, 0)])
+@pytest.mark.parametrize(("ago", "seconds"), [(40, 81), (20, 0), (130, 52.5), (190, 0)])
 def test_an_eviction_that_was_not_done_is_counted_for_two_minutes(ago: int, seconds: float) -> None:
     status = {"disruptedPods": {"p": rfc3339(NOW - ago)}}
     budget = manifest("PodDisruptionBudget", "web", api="policy/v1", status=status)
