@@ -45,13 +45,7 @@ class UnneededNodes:
 
     def left_seconds(self, now: float) -> dict[str, float]:
         """Return for how many more seconds each node must be unneeded before it may be deleted."""
-        options = self._options
-        found = {}
-        for name, each in sorted(self._nodes.items()):
-            is_ready = readiness.is_ready(each.removal.node)
-            seconds = options.scale_down_unneeded_time if is_ready else options.scale_down_unready_time
-            found[name] = max(each.since + seconds - now, 0.0)
-        return found
+        return {name: max(self._end(each) - now, 0.0) for name, each in sorted(self._nodes.items())}
 
     def update(self, removals: Iterable[NodeToBeRemoved], now: float) -> None:
         """Replace the nodes by these; nodes that were unneeded before keep their time."""
@@ -91,6 +85,13 @@ class UnneededNodes:
         drain.sort(key=lambda removal: removal.is_risky)
         return empty, drain, quota.refusals
 
+    def _end(self, entry: _Unneeded) -> float:
+        """Return when a node has been unneeded for long enough."""
+        options, is_ready = self._options, readiness.is_ready(entry.removal.node)
+        return entry.since + (
+            options.scale_down_unneeded_time if is_ready else options.scale_down_unready_time
+        )
+
     def _reason(
         self, inputs: ScaleDownInput, entry: _Unneeded, sizes: dict[str, int], quota: MinQuota
     ) -> Reason | None:
@@ -101,11 +102,9 @@ class UnneededNodes:
             return Reason.SCALE_DOWN_DISABLED
         if group is None:
             return Reason.NOT_AUTOSCALED
-        if readiness.is_ready(node):
-            if not entry.since + self._options.scale_down_unneeded_time < inputs.at.monotonic:
-                return Reason.NOT_UNNEEDED_LONG_ENOUGH
-        elif not entry.since + self._options.scale_down_unready_time < inputs.at.monotonic:
-            return Reason.NOT_UNREADY_LONG_ENOUGH
+        if not self._end(entry) < inputs.at.monotonic:
+            is_ready = readiness.is_ready(node)
+            return Reason.NOT_UNNEEDED_LONG_ENOUGH if is_ready else Reason.NOT_UNREADY_LONG_ENOUGH
         if sizes[group.id] - inputs.deletions.count(group.id) <= group.min:
             return Reason.MIN_SIZE_REACHED
         if not quota.take(node):

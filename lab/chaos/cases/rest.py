@@ -23,8 +23,9 @@ TRY_SECONDS: Final = 12.0
 """A pod that no event concerns is tried again after five minutes, and after an error each 10 s."""
 _RENEWED: Final = frozenset({LEASE, EVENT, CONFIG_MAP})
 _ENDED = frozenset({"Succeeded", "Failed"})
-_TRACKING: Final = "batch.kubernetes.io/job-tracking"
-_OF_CONTROLLERS: Final = frozenset({_TRACKING, "foregroundDeletion", "orphan"})
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+"""The finalizer of a pod that its Job has not counted yet."""
+_OF_CONTROLLERS: Final = frozenset({TRACKING, "foregroundDeletion", "orphan"})
 _INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
 """The annotation of pods whose Job has backoffLimitPerIndex."""
 
@@ -100,7 +101,7 @@ def _waits_for_another(pod: core.Pod) -> bool:
     kube-controller-manager 1.36, job_controller.go (canRemoveFinalizer).
     """
     metadata = pod.metadata
-    is_kept = pod.status.phase == "Failed" and _TRACKING in metadata.finalizers
+    is_kept = pod.status.phase == "Failed" and TRACKING in metadata.finalizers
     return is_kept and _INDEX_FAILURES in metadata.annotations
 
 

@@ -36,7 +36,7 @@ from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.objects import key_of, metadata_of
-from nominee.machinery.api.pb import batch, core, devices
+from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
 
 POLL_SECONDS = 0.5
@@ -112,29 +112,33 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
     # Without an election no scheduler knows all pods.
     if schedulers == 1 or (schedulers and _is_elected(objects[kinds.LEASE])):
         debug |= await _of_scheduler(cluster, objects[kinds.POD])
-    pods = [each for each in objects[kinds.POD] if isinstance(each, core.Pod)]
-    is_other_waiting = any(entries_of_others(debug.get((SCHEDULER, QUEUE)), pods))
-    is_waiting = is_other_waiting or any(
-        path.startswith(EXPLANATION) and fits_somewhere(document) for (_, path), document in debug.items()
-    )
-    claims = [each for each in objects[kinds.RESOURCE_CLAIM] if isinstance(each, devices.ResourceClaim)]
-    cron_jobs = [each for each in objects[kinds.CRON_JOB] if isinstance(each, batch.CronJob)]
-    jobs = [each for each in objects[kinds.JOB] if isinstance(each, batch.Job)] if cron_jobs else []
-    is_one_unlisted = any(is_unlisted(cron_job, job) for cron_job in cron_jobs for job in jobs)
-    return State(
+    state = State(
         objects=objects,
         now=cluster.clock.now(),
         running=running,
         debug={place: document for place, document in debug.items() if document is not None},
         revisions=revisions,
         expectations=expectations,
-        left_nodes=tuple(left_nodes(await cluster.history())) if is_waiting else (),
-        unreserved_claims=unreserved_claims(await cluster.history())
-        if any(map(is_unreserved, claims))
-        else frozenset(),
-        listed_jobs=listed_jobs(await cluster.history()) if is_one_unlisted else frozenset(),
-        room_changed=last_change_of_room(await cluster.history()) if is_other_waiting else float("inf"),
     )
+    return await _with_past(cluster, state)
+
+
+async def _with_past(cluster: ScenarioCluster, state: State) -> State:
+    """Return the state with the facts of the history that it needs; to read the history is slow."""
+    queue, jobs = state.debug.get((SCHEDULER, QUEUE)), state.of(kinds.JOB)
+    is_other_waiting = any(entries_of_others(queue, state.of(kinds.POD)))
+    if is_other_waiting:
+        state = replace(state, room_changed=last_change_of_room(await cluster.history()))
+    if is_other_waiting or any(
+        path.startswith(EXPLANATION) and fits_somewhere(document)
+        for (_, path), document in state.debug.items()
+    ):
+        state = replace(state, left_nodes=tuple(left_nodes(await cluster.history())))
+    if any(map(is_unreserved, state.of(kinds.RESOURCE_CLAIM))):
+        state = replace(state, unreserved_claims=unreserved_claims(await cluster.history()))
+    if any(is_unlisted(cron_job, job) for cron_job in state.of(kinds.CRON_JOB) for job in jobs):
+        state = replace(state, listed_jobs=listed_jobs(await cluster.history()))
+    return state
 
 
 def _is_elected(leases: Sequence[Message]) -> bool:

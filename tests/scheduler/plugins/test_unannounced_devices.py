@@ -38,6 +38,15 @@ def _tracker() -> tuple[ClaimTracker, Informer]:
     return ClaimTracker(cast("Any", informer)), informer
 
 
+def _removed() -> tuple[ClaimTracker, Informer, devices.ResourceClaim]:
+    """Return a tracker whose claim, the third value, was removed while it was allocated."""
+    tracker, informer = _tracker()
+    used = allocated("n1", "p")
+    informer.add(used)
+    informer.delete(used, True)
+    return tracker, informer, used
+
+
 def _device(claim: devices.ResourceClaim) -> str:
     (result,) = claim.status.allocation.devices.results
     return f"{result.driver}/{result.pool}/{result.device}"
@@ -52,28 +61,19 @@ def test_an_update_announces_that_devices_are_free() -> None:
 
 
 def test_the_removal_of_an_allocated_claim_announces_nothing() -> None:
-    tracker, informer = _tracker()
-    used = allocated("n1", "p")
-    informer.add(used)
-    informer.delete(used, True)
+    tracker, _, used = _removed()
     assert tracker.unannounced_devices() == (_device(used),)
 
 
 def test_a_device_that_is_in_use_again_is_not_free() -> None:
-    tracker, informer = _tracker()
-    used = allocated("n1", "p")
-    informer.add(used)
-    informer.delete(used, True)
+    tracker, informer, used = _removed()
     informer.add(used)
     assert tracker.unannounced_devices() == ()
 
 
 def test_the_next_announcement_is_for_all_devices() -> None:
     """It wakes every pod that waits for some."""
-    tracker, informer = _tracker()
-    used = allocated("n1", "p")
-    informer.add(used)
-    informer.delete(used, True)
+    tracker, informer, used = _removed()
     informer.add(used)
     informer.update(used, mine())
     assert tracker.unannounced_devices() == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from nominee.lab.chaos.cases.rest import TRACKING
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
 from nominee.machinery.api import kinds
@@ -14,7 +15,6 @@ from nominee.machinery.runtime.clock import from_time
 from nominee.machinery.wire.values.scalars import parse_time
 
 _SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-_TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _BACK_OFF_SECONDS_MAX: Final = 690.0
 """Ten minutes, and the time for all other findings."""
 
@@ -42,7 +42,7 @@ def jobs(state: State) -> Iterator[Finding]:
         if _is_to_end(job) and not _is_finished(job) and not _ending(state, job):
             yield Finding(name_of(job), "is to end, and no pod of it terminates")
         for pod in state.pods_by_namespace.get(job.metadata.namespace, ()):
-            if is_controlled_by(pod, job) and has_ended(pod) and _TRACKING in pod.metadata.finalizers:
+            if is_controlled_by(pod, job) and has_ended(pod) and TRACKING in pod.metadata.finalizers:
                 waits = job.spec.HasField("backoffLimitPerIndex") and pod.status.phase == "Failed"
                 if waits and (job.spec.suspend or not job.spec.parallelism):
                     continue  # it is counted when its index gets another pod (canRemoveFinalizer)
