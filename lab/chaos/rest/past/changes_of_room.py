@@ -14,12 +14,11 @@ from typing import Final
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import has_ended
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.pb import core, workloads
 from nominee.machinery.resources.pod_resources import node_allocatable
 
 _WHOLE: Final = frozenset(
     {
-        kinds.POD_GROUP,
         kinds.RESOURCE_CLAIM,
         kinds.RESOURCE_SLICE,
         kinds.DEVICE_CLASS,
@@ -42,6 +41,8 @@ def _may_make_room(revision: Revision) -> bool:
         return True
     if revision.kind is kinds.POD:
         return _needs(revision.before(kinds.POD)) != _needs(revision.after(kinds.POD))
+    if revision.kind is kinds.POD_GROUP:  # its status is the result of an attempt
+        return _wants(revision.before(kinds.POD_GROUP)) != _wants(revision.after(kinds.POD_GROUP))
     if revision.kind is kinds.NODE:
         return _offers(revision.before(kinds.NODE)) != _offers(revision.after(kinds.NODE))
     return False
@@ -58,6 +59,11 @@ def _needs(pod: core.Pod | None) -> tuple[object, ...]:
         pod.spec.SerializeToString(deterministic=True),
         pod.status.nominatedNodeName,
     )
+
+
+def _wants(group: workloads.PodGroup | None) -> tuple[object, ...]:
+    """Return the parts of a pod group that count for the placement of its pods."""
+    return () if group is None else (group.metadata.uid, group.spec.SerializeToString(deterministic=True))
 
 
 def _offers(node: core.Node | None) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.past.changes_of_room import last_change_of_room
-from nominee.machinery.api.pb import core, devices
+from nominee.machinery.api.pb import core, devices, workloads
 from tests.lab.invariants.histories import History, lease, node, pod
 
 
@@ -20,6 +20,15 @@ def _node(**allocatable: str) -> core.Node:
 def _claim() -> devices.ResourceClaim:
     found = devices.ResourceClaim()
     found.metadata.name, found.metadata.namespace, found.metadata.uid = "gpu", "default", "uid-gpu"
+    return found
+
+
+def _group(count: int, reason: str = "") -> workloads.PodGroup:
+    found = workloads.PodGroup()
+    found.metadata.name, found.metadata.namespace, found.metadata.uid = "gang", "default", "uid-gang"
+    found.spec.schedulingPolicy.gang.minCount = count
+    if reason:
+        found.status.conditions.add(type="PodGroupScheduled", status="False", reason=reason)
     return found
 
 
@@ -38,8 +47,13 @@ def _failed_attempt() -> core.Pod:
         (_node(cpu="1"), _node(cpu="1"), False),
         (lease("n1"), lease("n1"), False),
         (_claim(), _claim(), True),
+        (_group(3), _group(2), True),
+        (_group(2), _group(2, "Unschedulable"), False),
     ],
-    ids=["bound", "not nominated", "ended", "status", "larger", "heartbeat", "lease", "claim"],
+    ids=[
+        *("bound", "not nominated", "ended", "status", "larger", "heartbeat", "lease", "claim"),
+        *("fewer", "status of a group"),
+    ],
 )
 def test_a_write_may_make_room(before: Message, after: Message, counts: bool) -> None:
     history = History().put(pod("z"), before).wait(5).put(after)
