@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -15,8 +16,10 @@ from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
 from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_pods
+from nominee.lab.history.revision import Revision
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
+from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     """
     # Time has passed since the cluster came to rest.
     findings, waited = await outstanding(cluster, expectations)
-    if waited and not findings:
+    if not findings and (waited or _has_changed(await cluster.history(), cluster.clock.now())):
         await _become_steady(cluster, expectations)
         findings, _ = await outstanding(cluster, expectations)
     if findings:
@@ -93,6 +96,12 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     except ClusterError as error:
         return f"the cluster cannot be observed, after all processes were restarted: {error}"
     return "; ".join(found[:_NAMED_MAX])
+
+
+def _has_changed(history: Sequence[Revision], now: float) -> bool:
+    """Return whether a pod has changed just now, as after a call that hung: more may follow."""
+    latest = itertools.takewhile(lambda each: each.time > now - STEADY_SECONDS, reversed(history))
+    return any(each.kind is kinds.POD for each in latest)
 
 
 async def _kept(cluster: ScenarioCluster) -> Collection[Finding]:

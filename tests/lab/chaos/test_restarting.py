@@ -10,6 +10,8 @@ import pytest
 from nominee.lab.chaos import restarting
 from nominee.lab.chaos.rest import restart
 from nominee.lab.chaos.rest.state import Expectations, Finding
+from nominee.lab.history.revision import Revision
+from tests.lab.invariants.histories import History, lease, pod
 
 AFTER = "after all processes were restarted"
 DUE_SECONDS = 30.0
@@ -19,8 +21,8 @@ RECHECKED_SECONDS = 290.0
 class Cluster:
     """A cluster whose objects are replaced each time it is looked at, until the last ones stay."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = list(names)
+    def __init__(self, names: Sequence[str], revisions: Sequence[Revision] = ()) -> None:
+        self._names, self._revisions = list(names), revisions
         self.clock = self
         self.slept: list[float] = []
         self.crashed = False
@@ -35,8 +37,11 @@ class Cluster:
     def holdings(self) -> dict[str, Any]:
         return {}
 
-    async def history(self) -> Sequence[Any]:
-        return ()
+    async def history(self) -> Sequence[Revision]:
+        return self._revisions
+
+    def now(self) -> float:
+        return self._revisions[-1].time if self._revisions else 0.0
 
     async def crash_all(self) -> None:
         self.crashed = True
@@ -84,6 +89,23 @@ async def test_processes_are_restarted_when_nothing_changes(
 ) -> None:
     cluster = Cluster(names)
     assert await restarted(cluster, monkeypatch, waited=waited) == found
+    assert cluster.slept == [restarting.STEADY_SECONDS] * slept
+
+
+@pytest.mark.parametrize(
+    ("history", "slept"),
+    [
+        (History().put(pod("p")).wait(10).put(lease("n1")), 1),  # as when a call has hung
+        (History().put(pod("p")).wait(13).put(lease("n1")), 0),
+        (History().put(lease("n1")), 0),
+    ],
+    ids=["a pod has changed", "it was earlier", "a lease is renewed"],
+)
+async def test_what_follows_a_late_change_is_waited_for(
+    history: History, slept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(["a"], history.revisions)
+    assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.STEADY_SECONDS] * slept
 
 
