@@ -236,6 +236,7 @@ class _LoopRunner:
                 "recheckSeconds": planner.unremovable.recheck_seconds(now),
                 "recheckTimeout": state.options.unremovable_node_recheck_timeout,
                 "utilization": {name: used.share for name, used in planner.utilization.items()},
+                "pendingHints": sorted(state.pending_hints.nodes()),
                 "deleting": sorted(state.deletions.nodes()),
                 "doubtfulTaints": sorted(state.doubtful_taints),
                 "backedOffGroups": [name for name in sorted(state.view.groups) if backoff.status(name, now)],

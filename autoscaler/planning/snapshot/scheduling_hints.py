@@ -18,6 +18,10 @@ class SchedulingHints:
         """Record on which node a pod was scheduled."""
         self._current[uid] = node_name
 
+    def nodes(self) -> frozenset[str]:
+        """Return the nodes that pods had in this loop or the last one."""
+        return frozenset((*self._current.values(), *self._previous.values()))
+
     def drop_old(self) -> None:
         """End a loop: drop the hints that were neither set nor renewed in it."""
         self._previous, self._current = self._current, {}

@@ -32,6 +32,8 @@ from nominee.machinery.wire.values.scalars import Json
 
 Facts = Mapping[tuple[str, str], frozenset[str]]
 """The facts of each object, by its name and uid."""
+_FORGOTTEN: Final = ("backedOffGroups", "inCooldown", "pendingHints")
+"""What an autoscaler keeps in memory, in its `/debug/loop`."""
 _RESTARTED: Final = "after all processes were restarted"
 
 
@@ -94,7 +96,8 @@ class Losses:
     no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `unwritten`: pods whose attempt failed,
     as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups,
     tried after all that may have made room: the next attempt may take other nodes. `delays`: whether the
-    autoscaler waits after a failure, a scale-up or a deletion, or does not see an unwritten pod: nodes may
+    autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, or has a node in
+    mind for one that waits though it fits alone, as in a group (cluster-autoscaler 1.36, Hints): nodes may
     come and go, and pods with them.
     """
 
@@ -130,7 +133,7 @@ def losses_of(state: State) -> Losses:
         nodes=frozenset(node for node, pods in queue["nominated"].items() if gated.intersection(pods)),
         unwritten=unwritten,
         late_attempts=frozenset(_late_attempts(queue, state)),
-        delays=bool(loop and (loop["backedOffGroups"] or loop["inCooldown"] or unwritten)),
+        delays=bool(loop and (any(loop[each] for each in _FORGOTTEN) or unwritten)),
     )
 
 
