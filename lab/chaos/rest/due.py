@@ -46,19 +46,28 @@ def due_seconds(state: State, seconds_max: float) -> float:
 
 
 def _of_pods(state: State) -> Iterator[float]:
-    """Yield when a pod is gone after its grace period, fails by its deadline, or its containers exit."""
+    """Yield when a pod is gone after its grace period, fails by its deadline, or its containers exit.
+
+    A kubelet that has started meanwhile gives containers the whole grace period once more (kubelet 1.36,
+    pod_workers.go, calculateEffectiveGracePeriod).
+    """
     for pod in state.of(kinds.POD):
         if is_terminating(pod):
             yield from_time(pod.metadata.deletionTimestamp)
         if has_ended(pod) or not pod.status.HasField("startTime"):
             continue
+        if is_terminating(pod):
+            yield state.now + pod.metadata.deletionGracePeriodSeconds
         if pod.spec.HasField("activeDeadlineSeconds"):
             yield from_time(pod.status.startTime) + pod.spec.activeDeadlineSeconds
-        yield from _exits(pod)
+        yield from _exits(pod, state.now)
 
 
-def _exits(pod: core.Pod) -> Iterator[float]:
-    """Yield when containers that run may exit, by any of the rules among the pod's annotations."""
+def _exits(pod: core.Pod, now: float) -> Iterator[float]:
+    """Yield when containers that run exit at the latest, by any of the rules among the pod's annotations.
+
+    The time of a run begins again for a kubelet that starts, and startedAt is by its clock.
+    """
     annotations = pod.metadata.annotations
     texts = _DURATION_OF_RULE.findall(annotations.get(_RULES, ""))
     for text in (annotations.get(_RUN_DURATION, ""), *texts):
@@ -66,7 +75,7 @@ def _exits(pod: core.Pod) -> Iterator[float]:
             seconds = parse_seconds(text)
             for container in pod.status.containerStatuses:
                 if container.state.HasField("running"):
-                    yield from_time(container.state.running.startedAt) + seconds
+                    yield max(from_time(container.state.running.startedAt), now) + seconds
 
 
 def _of_tainted_nodes(state: State) -> Iterator[float]:

@@ -36,8 +36,8 @@ def ended(found: Manifest) -> Manifest:
     return found
 
 
-def terminating(found: Manifest, seconds: int) -> Manifest:
-    found["metadata"]["deletionTimestamp"] = rfc3339(NOW + seconds)
+def terminating(found: Manifest, seconds: int, *, grace: int = 0) -> Manifest:
+    found["metadata"].update(deletionTimestamp=rfc3339(NOW + seconds), deletionGracePeriodSeconds=grace)
     return found
 
 
@@ -62,9 +62,13 @@ def deployment(reason: str, status: str = "True", **spec: Any) -> Manifest:
         (started(activeDeadlineSeconds=10), 0),  # it should have failed
         (started(activeDeadlineSeconds=600), 0),  # it stays for now
         (ended(started(activeDeadlineSeconds=60)), 0),
-        (annotated(**{"run-duration": "30s"}), 10),
-        (annotated(rules="attempt=0 run-duration=50s"), 30),
+        # The kubelet may be younger than the containers: their times began again with it.
+        (annotated(**{"run-duration": "30s"}), 30),
+        (annotated(rules="attempt=0 run-duration=50s"), 50),
+        (annotated(**{"run-duration": "10s"}), 10),
         (terminating(started(), 9), 9),
+        (terminating(started(), -9, grace=30), 30),
+        (terminating(ended(started()), -9, grace=30), 0),  # a finalizer keeps it
         (job(), 0),
         (job(activeDeadlineSeconds=30), 10),
         (job("Failed", activeDeadlineSeconds=30), 0),
