@@ -24,15 +24,19 @@ _SHOWN_SECONDS: Final = 1.0
 def check_deadline(p: Pass) -> Trigger | None:
     """End a pod that was active for longer than its activeDeadlineSeconds."""
     record, sync = p.record, p.record.sync
-    taken = None if record.sandbox is None else record.sandbox.started
-    left = deadline.seconds_left(record.pod, taken=taken, now=p.at.now)
-    if left is None:
+    if not record.pod.spec.HasField("activeDeadlineSeconds"):
         return None
     seconds = record.pod.spec.activeDeadlineSeconds
     if sync.deadline_seconds != seconds:
         p.forget(Step.CHECK_DEADLINE)
         sync.deadline_seconds = seconds
-    if p.waits(Step.CHECK_DEADLINE, left):
+    taken = None if record.sandbox is None else record.sandbox.started
+    left = deadline.seconds_left(record.pod, sync.deadline_seconds, taken=taken, now=p.at.now)
+    if left > EARLY_SECONDS_MAX:
+        pause = min(left, deadline.CHECK_SECONDS)
+        if not p.waits(Step.CHECK_DEADLINE, pause):
+            p.forget(Step.CHECK_DEADLINE)
+            p.waits(Step.CHECK_DEADLINE, pause)
         return None
     record.outcome = Outcome(reason=deadline.REASON, message=deadline.MESSAGE, unready=True)
     p.out.append(RecordEvent(record.pod, "Normal", deadline.REASON, deadline.MESSAGE))

@@ -55,7 +55,7 @@ class Sync:
     due: dict[Step, float] | None = None
     """When a step may be taken, in seconds of the monotonic clock; None while no step waits."""
     deadline_seconds: int = 0
-    """The `spec.activeDeadlineSeconds` that its due time is about."""
+    """The `spec.activeDeadlineSeconds` that counts, and that its due time is about."""
     actuates: PodResources | None = None
     """The allocation that the due time of the resize is about."""
     calls: tuple[ActuationCall, ...] = ()

@@ -41,6 +41,8 @@ class Executor:
     """By name."""
     disk: bytes | None = None
     now: float = NOW
+    ahead: float = 0.0
+    """By how much the kubelet's wall clock was set forward."""
     kill_at: int | None = None
     performed: list[PodInstruction] = field(default_factory=list)
     """By all processes, in order."""
@@ -69,7 +71,7 @@ class Executor:
         self.handle(events.PodsListed(pods=tuple(self.api.values()), at=self.moment()))
 
     def moment(self) -> events.Moment:
-        return events.Moment(self.now, self.now - NOW)
+        return events.Moment(self.now + self.ahead, self.now - NOW)
 
     # The API server
 

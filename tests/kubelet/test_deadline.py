@@ -10,10 +10,8 @@ from nominee.machinery.api.pb import core
 TAKEN = 1_700_000_000.5
 
 
-def _pod(deadline: int | None, *, started: int | None = None) -> core.Pod:
+def _pod(*, started: int | None = None) -> core.Pod:
     pod = core.Pod()
-    if deadline is not None:
-        pod.spec.activeDeadlineSeconds = deadline
     if started is not None:
         pod.status.startTime.seconds = started
     return pod
@@ -22,15 +20,14 @@ def _pod(deadline: int | None, *, started: int | None = None) -> core.Pod:
 @pytest.mark.parametrize(
     ("pod", "taken", "now", "left"),
     [
-        (_pod(None), TAKEN, TAKEN + 1e6, None),
-        (_pod(10), TAKEN, TAKEN, 10.0),
-        (_pod(10), TAKEN, TAKEN + 4, 6.0),
-        (_pod(10), TAKEN, TAKEN + 10, 0.0),
-        (_pod(10), TAKEN, TAKEN + 11, 0.0),
-        (_pod(10, started=1_700_000_000), TAKEN, TAKEN + 4, 6.0),
-        (_pod(10, started=1_700_000_000), None, 1_700_000_003.0, 7.0),
-        (_pod(10), None, TAKEN, 10.0),
+        (_pod(), TAKEN, TAKEN, 10.0),
+        (_pod(), TAKEN, TAKEN + 4, 6.0),
+        (_pod(), TAKEN, TAKEN + 10, 0.0),
+        (_pod(), TAKEN, TAKEN + 11, 0.0),
+        (_pod(started=1_700_000_000), TAKEN, TAKEN + 4, 6.0),
+        (_pod(started=1_700_000_000), None, 1_700_000_003.0, 7.0),
+        (_pod(), None, TAKEN, 10.0),
     ],
 )
-def test_seconds_left(pod: core.Pod, taken: float | None, now: float, left: float | None) -> None:
-    assert seconds_left(pod, taken=taken, now=now) == left
+def test_seconds_left(pod: core.Pod, taken: float | None, now: float, left: float) -> None:
+    assert seconds_left(pod, 10, taken=taken, now=now) == left

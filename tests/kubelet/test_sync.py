@@ -303,6 +303,14 @@ def test_a_deadline_ends_the_pod() -> None:
     assert here.api["a"].status.reason == "DeadlineExceeded"
 
 
+def test_a_deadline_counts_by_the_wall_clock() -> None:
+    here = node(new_pod("a", activeDeadlineSeconds=100))
+    here.ahead = 99.0
+    here.pass_time(1.0)
+    here.work()
+    assert here.api["a"].status.reason == "DeadlineExceeded"
+
+
 # Resize
 
 
