@@ -255,3 +255,17 @@ def test_a_restarted_kubelet_may_count_a_pod_whose_end_was_not_reported(
     rejected = failed("OutOfcpu")
     history.put(*(ends + others[: seconds - 30] if is_first else []), rejected, *others, *ends, pod("other"))
     assert len(violations_of(LateRejections, history)) == count
+
+
+def test_each_end_that_was_reported_late_explains_a_rejection() -> None:
+    """A restarted kubelet reports the ends that its predecessor could not report all at once."""
+    ends = []
+    for name, finished in (("early", 3), ("late", 8)):
+        ended = pod(name, node="n1", phase="Succeeded")
+        status = ended.status.containerStatuses.add(name="c")
+        status.state.terminated.finishedAt.seconds = int(BEGIN) + finished
+        ends.append(ended)
+    running = [pod(each.metadata.name, node="n1", allocated="1") for each in ends]
+    history = History().put(node("n1"), *running, pod("p"), pod("p", node="n1", allocated="1"))
+    history.put(pod("p", node="n1", allocated="2"), *[pod("other")] * 4, *ends, failed("OutOfcpu"))
+    assert violations_of(LateRejections, history) == []

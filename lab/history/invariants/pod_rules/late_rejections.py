@@ -91,8 +91,8 @@ class LateRejections(Checker):
         self._preempted: dict[str, float] = {}
         self._early: dict[str, _Early] = {}
         self._grants: dict[str, float] = {}
-        self._ends: dict[str, tuple[float, float]] = {}
-        """For each node the times of the last end of a pod that was reported, and of the report."""
+        self._ends: dict[str, list[tuple[float, float]]] = {}
+        """For each node the times of ends of pods, and of their reports, of which rejections may follow."""
         self._rejections: list[_Rejection] = []
         """Those that the report of another pod's end may still explain."""
 
@@ -140,7 +140,8 @@ class LateRejections(Checker):
         node = pod.spec.nodeName
         if before is None or is_terminal(before) or not is_terminal(pod) or is_rejected(pod):
             return
-        self._ends[node] = finished_at(pod), now
+        recent = [each for each in self._ends.get(node, ()) if self._is_recent(each[1], now)]
+        self._ends[node] = [*recent, (finished_at(pod), now)]
         left = [each for each in self._rejections if not self._is_explained(each)]
         for _ in range(len(self._rejections) - len(left)):
             self.allow("end-unreported")
@@ -148,11 +149,14 @@ class LateRejections(Checker):
 
     def _is_explained(self, rejection: _Rejection) -> bool:
         """Return whether a pod of the node had ended before the grant, and its end was reported later."""
-        finished, reported = self._ends.get(rejection.node, (0.0, 0.0))
-        return (
-            finished <= rejection.grant < reported
-            and self.served_time.between(reported, rejection.time) <= _RESTART_SECONDS
+        return any(
+            finished <= rejection.grant < reported and self._is_recent(reported, rejection.time)
+            for finished, reported in self._ends.get(rejection.node, ())
         )
+
+    def _is_recent(self, reported: float, time: float) -> bool:
+        """Return whether a kubelet that began to restart before a report may reject a pod at this time."""
+        return self.served_time.between(reported, time) <= _RESTART_SECONDS
 
     def _unexplained(self, now: float) -> Iterator[Violation]:
         """Report the rejections that no report of an end explains any more."""
