@@ -7,7 +7,7 @@ import pytest
 from nominee.lab.history.invariants.checking.evidence import Evidence
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.machinery.api.pb import core
-from tests.lab.invariants.histories import BEGIN, History, event, node, pod, result_of, violations_of
+from tests.lab.invariants.histories import BEGIN, History, event, lease, node, pod, result_of, violations_of
 
 NODE = node("n1", cpu="2")
 
@@ -155,6 +155,15 @@ def test_the_end_of_a_pod_may_be_reported_late(finished: float, seconds: int, co
     assert ("ended" in result.exceptions) is (count == 0)
     for violation in result.violations:
         assert "cpu: 3000 of 2000" in violation.message or "cpu: 2900 of 2000" in violation.message
+
+
+@pytest.mark.parametrize(("finished", "count"), [(3.0, 0), (20.0, 1)])
+def test_the_end_of_a_pod_is_by_the_clock_of_its_kubelet(finished: float, count: int) -> None:
+    renewed = lease("n1")
+    history = History().put(NODE, A, B, C, *[node("other")] * 8, NODE, B)
+    renewed.spec.renewTime.seconds = int(history.now) + 61
+    history.put(renewed, *[node("other")] * 15, ended(finished + 60.0))
+    assert len(violations_of(Allocations, history, evidence=_later(history))) == count
 
 
 def test_an_excess_without_a_report_of_an_end_is_found() -> None:

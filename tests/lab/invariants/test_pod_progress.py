@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
 from nominee.machinery.api.pb import core
-from tests.lab.invariants.histories import BEGIN, History, node, pod, result_of, violations_of
+from tests.lab.invariants.histories import BEGIN, History, lease, node, pod, result_of, violations_of
 
 
 def scheduled(
@@ -269,3 +269,15 @@ def test_each_end_that_was_reported_late_explains_a_rejection() -> None:
     history = History().put(node("n1"), *running, pod("p"), pod("p", node="n1", allocated="1"))
     history.put(pod("p", node="n1", allocated="2"), *[pod("other")] * 4, *ends, failed("OutOfcpu"))
     assert violations_of(LateRejections, history) == []
+
+
+@pytest.mark.parametrize(("ahead", "count"), [(61, 0), (0, 1)])
+def test_an_end_in_the_future_is_by_a_clock_that_is_ahead(ahead: int, count: int) -> None:
+    ended, renewed = pod("ended", node="n1", phase="Succeeded"), lease("n1")
+    status = ended.status.containerStatuses.add(name="c")
+    status.state.terminated.finishedAt.seconds = int(BEGIN) + 3 + 61
+    history = History().put(node("n1"), pod("ended", node="n1", allocated="1"), pod("p"))
+    history.put(pod("p", node="n1", allocated="1"), pod("p", node="n1", allocated="2"))
+    renewed.spec.renewTime.seconds = int(history.now) + 1 + ahead
+    history.put(renewed, ended, failed("OutOfcpu"))
+    assert len(violations_of(LateRejections, history)) == count

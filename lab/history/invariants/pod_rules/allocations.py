@@ -8,15 +8,11 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.checking.pods import (
-    ended_pod,
-    finished_at,
-    is_terminal,
-    same_pod_before,
-)
+from nominee.lab.history.invariants.checking.node_clocks import NodeClocks
+from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.invariants.pod_rules.late_rejections import PREEMPTED
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import EVENT, NODE, POD
+from nominee.machinery.api.kinds import EVENT, LEASE, NODE, POD
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import (
     PODS,
@@ -144,11 +140,12 @@ class Allocations(Checker):
             "had ended before: the report of its end was late",
         },
     )
-    kinds = frozenset({POD, NODE, EVENT})
+    kinds = frozenset({POD, NODE, EVENT, LEASE})
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._nodes: dict[str, _Node] = {}
+        self._clocks = NodeClocks()
         self._preempted: set[str] = set()
         """The pods, by uid, whose room a kubelet has given to a critical pod."""
 
@@ -158,6 +155,9 @@ class Allocations(Checker):
             event = revision.after(EVENT)
             if event is not None and event.reason == PREEMPTED and event.involvedObject.kind == "Pod":
                 self._preempted.add(event.involvedObject.uid)
+            return
+        if revision.kind is LEASE:
+            self._clocks.observe(revision)
             return
         is_node = revision.kind is NODE
         if not is_node:
@@ -213,7 +213,8 @@ class Allocations(Checker):
         if pod is None or known is None or known.excess is None or not is_terminal(pod):
             return
         if pod.metadata.uid in known.excess.explaining:
-            known.excess.has_ended |= finished_at(pod) <= known.excess.since
+            finished = self._clocks.finished_at(pod, revision.time)
+            known.excess.has_ended |= finished <= known.excess.since
 
     def _set(self, node: str, uid: str, share: _Share | None) -> None:
         known = self._nodes.setdefault(node, _Node())

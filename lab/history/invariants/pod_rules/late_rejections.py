@@ -8,14 +8,10 @@ from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.checking.pods import (
-    ended_pod,
-    finished_at,
-    is_terminal,
-    same_pod_before,
-)
+from nominee.lab.history.invariants.checking.node_clocks import NodeClocks
+from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import NODE, POD
+from nominee.machinery.api.kinds import LEASE, NODE, POD
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import node_allocatable
 from nominee.machinery.scheduling.priority import is_critical
@@ -80,7 +76,7 @@ class LateRejections(Checker):
             f"reported after that, up to {_REPORTED_SECONDS:.0f} s late: a kubelet that restarts counts it",
         },
     )
-    kinds = frozenset({POD, NODE})
+    kinds = frozenset({POD, NODE, LEASE})
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
@@ -93,11 +89,15 @@ class LateRejections(Checker):
         self._grants: dict[str, float] = {}
         self._ends: dict[str, list[tuple[float, float]]] = {}
         """For each node the times of ends of pods, and of their reports, of which rejections may follow."""
+        self._clocks = NodeClocks()
         self._rejections: list[_Rejection] = []
         """Those that the report of another pod's end may still explain."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a change of a node or the first report of a pod's containers; check a failure."""
+        if revision.kind is LEASE:
+            self._clocks.observe(revision)
+            return
         if revision.kind is NODE:
             self._observe_node(revision)
             return
@@ -141,7 +141,7 @@ class LateRejections(Checker):
         if before is None or is_terminal(before) or not is_terminal(pod) or is_rejected(pod):
             return
         recent = [each for each in self._ends.get(node, ()) if self._is_recent(each[1], now)]
-        self._ends[node] = [*recent, (finished_at(pod), now)]
+        self._ends[node] = [*recent, (self._clocks.finished_at(pod, now), now)]
         left = [each for each in self._rejections if not self._is_explained(each)]
         for _ in range(len(self._rejections) - len(left)):
             self.allow("end-unreported")
