@@ -133,7 +133,10 @@ def health(container: core.Container, spans: Mapping[str, Span], ready_delay: fl
 
 
 def follow(p: Pass, own: PodSandbox, spans: Mapping[str, Span], ready_delay: float) -> PodInstruction | None:
-    """Apply the results of the probes, and wait for the next attempts."""
+    """Apply the results of the probes, and wait for the next attempts.
+
+    Sidecars have no probe with an annotation: they become ready after the delay.
+    """
     record, now = p.record, p.at.now
     seen = now if record.sync.probed_until is None else record.sync.probed_until
     record.sync.probed_until = now
@@ -157,8 +160,12 @@ def follow(p: Pass, own: PodSandbox, spans: Mapping[str, Span], ready_delay: flo
     if killed:
         p.forget(Step.EXIT)
         return instructions.KillContainers(record.uid, tuple(killed), KILLED, again=again)
-    _wait(p, min((one.started + found.next for one, _, found in rows), default=math.inf))
-    if all(one.ready == found.ready and one.starting == found.starting for one, _, found in rows):
+    sidecars = [one for one in own.containers if one.state == "running" and one.init and not one.ready]
+    left = [one.started + ready_delay - now for one in sidecars]
+    coming = [now + each for each in left if each > EARLY_SECONDS_MAX]
+    _wait(p, min((*coming, *(one.started + found.next for one, _, found in rows)), default=math.inf))
+    is_same = all(one.ready == found.ready and one.starting == found.starting for one, _, found in rows)
+    if is_same and len(coming) == len(sidecars):
         return None
     ready = tuple(one.name for one, _, found in rows if found.ready)
     starting = tuple(one.name for one, _, found in rows if found.starting)

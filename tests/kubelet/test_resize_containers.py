@@ -244,3 +244,25 @@ def test_a_run_begins_again_with_the_restart_for_a_resize() -> None:
     here.pass_time(1.0)
     here.work()
     assert main(here).restartCount == 2
+
+
+def test_a_sidecar_that_was_restarted_becomes_ready_beside_containers_with_probes() -> None:
+    here = Executor(node_object(cpu="4", memory="8Gi", pods="10"))
+    here.list_pods()
+    pod = new_pod("a", container("main", cpu="1", memory="1Gi"))
+    pod.spec.containers[0].readinessProbe.periodSeconds = 1
+    pod.spec.containers[0].readinessProbe.successThreshold = 1
+    pod.spec.containers[0].readinessProbe.failureThreshold = 1
+    pod.spec.initContainers.append(init_container("sidecar", sidecar=True, restarts_for=("cpu",), cpu="1"))
+    pod.metadata.annotations.update({"nominee.dev/readiness-probe": "0s", "nominee.dev/ready-delay": "2s"})
+    show(here, pod)
+    for _ in range(2):
+        here.pass_time(2.0)
+        here.work()
+    assert here.api["a"].status.initContainerStatuses[0].ready
+    show(here, resized(here.api["a"], "sidecar", cpu="1500m"))
+    assert not here.api["a"].status.initContainerStatuses[0].ready
+    here.pass_time(2.0)
+    here.work()
+    assert here.api["a"].status.initContainerStatuses[0].ready
+    assert [row.status for row in here.api["a"].status.conditions if row.type == "Ready"] == ["True"]
