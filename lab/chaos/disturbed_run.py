@@ -15,7 +15,15 @@ from nominee.lab.chaos.activity import ActivityObserver
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import keep_away, move, move_back
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
-from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, has_events, rewritten, unrest, work_of
+from nominee.lab.chaos.cases.rest import (
+    attempts_at_rest,
+    busy,
+    grace_seconds,
+    has_events,
+    rewritten,
+    unrest,
+    work_of,
+)
 from nominee.lab.chaos.cases.tolerance import hang_seconds, only, relaxed
 from nominee.lab.chaos.cases.tolerance import states as states_of
 from nominee.lab.chaos.cases.verdict import is_accepted
@@ -300,7 +308,7 @@ async def rest(
     """Wait until the cluster is at rest, as a correct one is (lab/chaos/rest); return why it is not."""
     findings = ""
     for _ in range(_ROUNDS_MAX):
-        unsettled = await _quiet(cluster, seconds_max)
+        unsettled = await quiet(cluster, seconds_max)
         if unsettled:
             return unsettled
         findings, waited = await outstanding(cluster, expectations)
@@ -342,16 +350,19 @@ def left_down(processes: Iterable[ProcessState]) -> str:
     return "; ".join(f"{each.name} is left down after {each.last_exit}" for each in found)
 
 
-async def _quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
-    """Wait until no pod must change for QUIET_SECONDS; return the reasons if that is not in time."""
+async def quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
+    """Wait until no pod must change for QUIET_SECONDS; return the reasons if that is not in time.
+
+    Pods that terminate have their grace period in addition.
+    """
     deadline = cluster.clock.monotonic() + seconds_max
     since: float | None = None
     while True:
-        found: Sequence[str] = await _unrest(cluster)
+        found, grace = await _unrest(cluster)
         now = cluster.clock.monotonic()
         if found:
             since = None
-            if now >= deadline:
+            if now >= deadline + grace:
                 return "; ".join(found[:5])
         elif since is None:
             since = now
@@ -360,19 +371,22 @@ async def _quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
         await cluster.clock.sleep(POLL_SECONDS)
 
 
-async def _unrest(cluster: ScenarioCluster) -> list[str]:
-    """Return the reasons for unrest, from the API server's own state; processes that are restarted first."""
+async def _unrest(cluster: ScenarioCluster) -> tuple[Sequence[str], float]:
+    """Return the reasons for unrest, from the API server's own state, and the longest grace period.
+
+    Processes that are restarted come first.
+    """
     processes = await cluster.processes()
     restarting = [f"{each.name} is {each.state}" for each in processes if each.state in COMING_UP]
     if restarting:
-        return restarting
+        return restarting, 0.0
     try:
         pods = await cluster.client.list(kinds.POD)
         nodes = await cluster.client.list(kinds.NODE)
     except StatusError as error:
-        return [f"the API server: {error.message}"]
+        return [f"the API server: {error.message}"], 0.0
     unschedulable, on_the_way = await _waiting(cluster)
-    return unrest(
+    found = unrest(
         pods.items,
         nodes.items,
         unschedulable,
@@ -380,6 +394,7 @@ async def _unrest(cluster: ScenarioCluster) -> list[str]:
         on_the_way=on_the_way,
         scheduled=any(each.component == SCHEDULER and each.state == ChildState.READY for each in processes),
     )
+    return found, grace_seconds(pods.items)
 
 
 async def _attempts(cluster: ScenarioCluster) -> dict[str, int]:

@@ -89,6 +89,16 @@ def unrest(
     return found
 
 
+def grace_seconds(pods: Iterable[core.Pod]) -> float:
+    """Return the longest grace period of the pods that terminate.
+
+    A kubelet that has started meanwhile gives containers all of it once more (kubelet 1.36, pod_workers.go,
+    calculateEffectiveGracePeriod).
+    """
+    terminating = filter(is_terminating, pods)
+    return float(max((pod.metadata.deletionGracePeriodSeconds for pod in terminating), default=0))
+
+
 def foreign_finalizers(pod: core.Pod) -> set[str]:
     """Return the finalizers of a pod that no controller of Kubernetes removes."""
     return set(pod.metadata.finalizers) - _OF_CONTROLLERS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unittest.mock import AsyncMock, create_autospec
+from unittest.mock import AsyncMock, Mock, create_autospec
 
 import pytest
 
@@ -11,6 +11,7 @@ from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unre
 from nominee.lab.chaos.disturbed_run import (
     ended_by_themselves,
     left_down,
+    quiet,
     violations_at_rest,
     without_now,
 )
@@ -19,7 +20,8 @@ from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.fields.options import InvariantException
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.result import Violation
-from nominee.localcluster.cluster import ProcessState
+from nominee.localcluster.cluster import ClusterError, ProcessState
+from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import coordination, core
 from nominee.machinery.runtime.clock import to_time
 from tests.lab.invariants.histories import History
@@ -125,6 +127,33 @@ def pod(*conditions: str, on: str = "", deleted: float | None = None, phase: str
 def test_unrest(found: core.Pod, expected: str) -> None:
     nodes = [node(), node("silent", "Unknown")]
     assert unrest([found], nodes, (), NOW) == ([f"pod default/p {expected}"] if expected else [])
+
+
+@pytest.mark.parametrize(("stopped", "is_late"), [(70.0, False), (80.0, True)])
+async def test_a_kubelet_that_has_started_begins_a_grace_period_again(
+    *, stopped: float, is_late: bool
+) -> None:
+    found = core.Pod()
+    found.metadata.name, found.metadata.namespace, found.spec.nodeName = "p", "default", "n1"
+    found.metadata.deletionTimestamp.CopyFrom(to_time(NOW))
+    found.metadata.deletionGracePeriodSeconds = 45
+    time = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal time
+        time += seconds
+
+    def listed(kind: object) -> Mock:
+        pods = [found] if time < stopped else []
+        return Mock(items=pods if kind is kinds.POD else [node()])
+
+    cluster = create_autospec(ScenarioCluster, instance=True)
+    cluster.processes = AsyncMock(return_value=[])
+    cluster.client = Mock(list=AsyncMock(side_effect=listed))
+    cluster.clock = Mock(monotonic=lambda: time, now=lambda: NOW + time, sleep=sleep)
+    cluster.http_json = AsyncMock(side_effect=ClusterError("no scheduler runs"))
+    reason = await quiet(cluster, 30.0)
+    assert reason == ("pod default/p is terminating beyond its grace period" if is_late else "")
 
 
 def test_a_pod_without_a_node_is_at_rest_where_no_scheduler_runs() -> None:
