@@ -166,6 +166,17 @@ def test_the_end_of_a_pod_is_by_the_clock_of_its_kubelet(finished: float, count:
     assert len(violations_of(Allocations, history, evidence=_later(history))) == count
 
 
+@pytest.mark.parametrize(("deleted", "count"), [(3, 0), (20, 1)])
+def test_a_pod_whose_containers_never_ran_ended_with_its_deletion(deleted: int, count: int) -> None:
+    found = pod("a", node="n1", cpu="1", phase="Failed", deletes_at=BEGIN + deleted + 2)
+    found.metadata.deletionGracePeriodSeconds = 2
+    found.status.containerStatuses.add(name="c").state.waiting.reason = "ContainerCreating"
+    history = History().put(NODE, A, B, C, *[node("other")] * 8, NODE, B).put(*[node("other")] * 19, found)
+    result = result_of(Allocations, history, evidence=_later(history))
+    assert len(result.violations) == count
+    assert ("ended" in result.exceptions) is (count == 0)
+
+
 def test_an_excess_without_a_report_of_an_end_is_found() -> None:
     """Several pods too many: the end of one of them explains nothing."""
     large = pod("c", node="n1", cpu="2500m", allocated="2500m")

@@ -15,11 +15,22 @@ def is_terminal(pod: core.Pod) -> bool:
 
 
 def finished_at(pod: core.Pod) -> float:
-    """Return when the last container of the pod ended, in seconds since the epoch; infinity if one runs."""
-    states = [each.state for each in (*pod.status.initContainerStatuses, *pod.status.containerStatuses)]
+    """Return when the last container of the pod ended, in seconds since the epoch; infinity if one runs.
+
+    Where none ever ran that is when the pod was deleted: its kubelet had nothing to stop.
+    """
+    statuses = (*pod.status.initContainerStatuses, *pod.status.containerStatuses)
+    states = [each.state for each in statuses]
+    if statuses and is_terminating(pod) and not any(map(_has_run, statuses)):
+        return float(pod.metadata.deletionTimestamp.seconds - pod.metadata.deletionGracePeriodSeconds)
     if not states or not all(each.HasField("terminated") for each in states):
         return float("inf")
     return float(max(each.terminated.finishedAt.seconds for each in states))
+
+
+def _has_run(status: core.ContainerStatus) -> bool:
+    is_waiting = status.state.HasField("waiting") and not status.lastState.HasField("terminated")
+    return not is_waiting
 
 
 def is_expendable(pod: core.Pod, options: ScaleDown | None) -> bool:
