@@ -26,7 +26,7 @@ from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import ObjectKey, copy_of, set_condition
 from nominee.machinery.api.pb import autoscaling, autoscaling_v1, core
 from nominee.machinery.resources.quantity import Quantity, milli
-from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.runtime.clock import Moment, to_time
 from nominee.machinery.wire.pod_metrics import PodMetrics
 
 _NO_CUSTOM: Final = (
@@ -63,7 +63,7 @@ class Sync:
     """A sync of an autoscaler. `hpa` is a copy whose status is changed; `events` are to be recorded."""
 
     hpa: autoscaling.HorizontalPodAutoscaler
-    now: float
+    at: Moment
     events: list[PlannedEvent] = field(default_factory=list)
     proposals: list[tuple[str, int | None]] = field(default_factory=list)
     """The type of each metric that was computed, and the replicas that it proposes, or None."""
@@ -71,15 +71,20 @@ class Sync:
     """By how many replicas the target was scaled up or, below 0, down."""
 
     @classmethod
-    def of(cls, hpa: autoscaling.HorizontalPodAutoscaler, now: float) -> Sync:
-        return cls(copy_of(hpa), now)
+    def of(cls, hpa: autoscaling.HorizontalPodAutoscaler, at: Moment) -> Sync:
+        return cls(copy_of(hpa), at)
+
+    @property
+    def now(self) -> float:
+        """Return the time for the history: a jump of the wall clock ends no window, as with Go's times."""
+        return self.at.monotonic
 
     def condition(self, name: str, reason: str, message: str, *, status: bool = True) -> None:
         """Set a condition of the status."""
         row = autoscaling.HorizontalPodAutoscalerCondition(
             type=name, status="True" if status else "False", reason=reason, message=message
         )
-        set_condition(self.hpa.status.conditions, row, to_time(self.now))
+        set_condition(self.hpa.status.conditions, row, to_time(self.at.now))
 
     def warn(self, reason: str, text: str) -> None:
         self.events.append(PlannedEvent(reason, text, "Warning"))
@@ -106,7 +111,7 @@ class Sync:
         history.note_scale(current, rescale.replicas, self.now)
         self.growth = rescale.replicas - current
         self.hpa.status.desiredReplicas = rescale.replicas
-        self.hpa.status.lastScaleTime.CopyFrom(to_time(self.now))
+        self.hpa.status.lastScaleTime.CopyFrom(to_time(self.at.now))
 
 
 def target_kind(hpa: autoscaling.HorizontalPodAutoscaler) -> AnyKind | str:
@@ -265,7 +270,7 @@ def _of_metric(
             metrics = usages(rows, target)
         except MetricError as error:
             raise MetricError(f"unable to get metrics for resource {target.resource}: {error}") from None
-        return propose(target, current, metrics, pods, tolerances, settings, sync.now)
+        return propose(target, current, metrics, pods, tolerances, settings, sync.at.now)
     except MetricError as error:
         of, kind = "usage" if target.utilization is None else "utilization", "resource"
         reason = "FailedGetResourceMetric"

@@ -30,7 +30,7 @@ _DOWN_STABLE = (
 
 
 class Sample(NamedTuple):
-    """A number of replicas, and its time in seconds."""
+    """A number of replicas, and its time in seconds of `Clock.monotonic`."""
 
     replicas: int
     time: float

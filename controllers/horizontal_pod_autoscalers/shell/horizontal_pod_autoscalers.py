@@ -24,6 +24,7 @@ from nominee.machinery.api.pb import autoscaling, autoscaling_v1, core
 from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.defaults.watched import AUTOSCALER_TOLERANCE_SINCE
 from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import Moment
 from nominee.machinery.wire import pod_metrics
 from nominee.machinery.wire.codec import to_json
 
@@ -64,7 +65,7 @@ class HorizontalPodAutoscalerController(Controller):
             self._selectors.pop(key, None)
             return None
         begun = self.clock.monotonic()
-        sync = Sync.of(hpa, self.clock.now())
+        sync = Sync.of(hpa, Moment.of(self.clock))
         try:
             await self._scale(sync, key)
         except StatusError as error:

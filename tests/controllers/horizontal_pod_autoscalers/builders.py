@@ -6,11 +6,13 @@ from typing import Any
 
 from nominee.controllers.horizontal_pod_autoscalers.replica_calculator import Usage
 from nominee.machinery.api.pb import autoscaling, autoscaling_v1, core
-from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.runtime.clock import Moment, to_time
 from nominee.machinery.wire import codec
 from nominee.machinery.wire.pod_metrics import PodMetrics
 
 NOW = 1_700_000_000.0
+START_SECONDS = 1_000.0
+"""Of the monotonic clock, at NOW."""
 CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}
 
 
@@ -32,6 +34,11 @@ def autoscaler(
             },
         },
     )
+
+
+def moment(seconds: float = 0.0, *, jump: float = 0.0) -> Moment:
+    """Return the moment so many seconds after NOW; the wall clock has jumped meanwhile."""
+    return Moment(NOW + seconds + jump, START_SECONDS + seconds)
 
 
 def scale(replicas: int, *, selector: str = "app=web") -> autoscaling_v1.Scale:

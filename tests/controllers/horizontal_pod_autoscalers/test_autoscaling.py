@@ -22,7 +22,15 @@ from nominee.controllers.horizontal_pod_autoscalers.replica_calculator import Se
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.pb import autoscaling
 from nominee.machinery.wire import codec
-from tests.controllers.horizontal_pod_autoscalers.builders import CPU, NOW, autoscaler, pod, row, scale
+from tests.controllers.horizontal_pod_autoscalers.builders import (
+    CPU,
+    NOW,
+    autoscaler,
+    moment,
+    pod,
+    row,
+    scale,
+)
 
 UTILIZATION = "cpu resource utilization (percentage of request)"
 
@@ -39,7 +47,7 @@ def synced(
     pods = [pod(f"p{number}") for number in range(replicas)]
     if rows is None:
         rows = [row(each.metadata.name, cpu) for each in pods]
-    sync = Sync.of(hpa, NOW)
+    sync = Sync.of(hpa, moment())
     target = scale(replicas, selector=selector)
     return sync, decide(sync, target, rows, pods, History(), Settings())
 
@@ -99,11 +107,27 @@ def test_the_first_sync_does_not_scale_down() -> None:
 def test_scaling_down_when_the_window_is_over() -> None:
     history, target, rows = History(), scale(4), [row(f"p{n}", "10m") for n in range(4)]
     pods = [pod(f"p{n}") for n in range(4)]
-    first = Sync.of(autoscaler(), NOW)
+    first = Sync.of(autoscaler(), moment())
     assert decide(first, target, rows, pods, history, Settings()) is None
-    second = Sync.of(first.hpa, NOW + 301)
+    second = Sync.of(first.hpa, moment(301))
     found = decide(second, target, rows, pods, history, Settings())
     assert found == Rescale(1, "All metrics below target")
+
+
+@pytest.mark.parametrize(("seconds", "is_over"), [(299, False), (301, True)])
+@pytest.mark.parametrize("jump", [-61.5, 61.5])
+def test_a_jump_of_the_wall_clock_ends_no_window(seconds: float, jump: float, *, is_over: bool) -> None:
+    """Times of recommendations and of scalings have Go's monotonic reading; those in the status have not."""
+    history, target, rows = History(), scale(4), [row(f"p{n}", "10m") for n in range(4)]
+    pods = [pod(f"p{n}") for n in range(4)]
+    first = Sync.of(autoscaler(), moment())
+    assert decide(first, target, rows, pods, history, Settings()) is None
+    second = Sync.of(first.hpa, moment(seconds, jump=jump))
+    found = decide(second, target, rows, pods, history, Settings())
+    assert (found is not None) is is_over
+    if found is not None:
+        second.rescale_done(found, 4, history)
+        assert second.hpa.status.lastScaleTime.seconds == int(NOW + seconds + jump)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +253,7 @@ def test_a_scale_without_selector() -> None:
 
 
 def test_a_target_without_a_scale_or_that_refuses_one() -> None:
-    sync = Sync.of(autoscaler(), NOW)
+    sync = Sync.of(autoscaler(), moment())
     sync.scale_unknown("nothing there")
     assert events(sync) == ["Warning FailedGetScale: nothing there"]
     assert conditions(sync) == ["AbleToScale=False FailedGetScale"]
@@ -262,7 +286,7 @@ def test_a_tolerance_counts_where_the_version_has_it() -> None:
     pods, rows = [pod(f"p{n}") for n in range(50)], [row(f"p{n}", "54m") for n in range(50)]
 
     def proposed(*, configurable: bool) -> str:
-        sync = Sync.of(hpa, NOW)
+        sync = Sync.of(hpa, moment())
         history = History()
         decide(sync, scale(50), rows, pods, history, Settings(), configurable_tolerance=configurable)
         return str(history.recommendations[-1].replicas)

@@ -51,7 +51,7 @@ from tests.controllers.builders import node as stored_node
 from tests.controllers.builders import pod as stored_pod
 from tests.controllers.contexts import context_of
 from tests.controllers.endpoints.builders import backend, service
-from tests.controllers.horizontal_pod_autoscalers.builders import CPU, NOW, row, scale
+from tests.controllers.horizontal_pod_autoscalers.builders import CPU, moment, row, scale
 from tests.controllers.horizontal_pod_autoscalers.builders import autoscaler as horizontal_autoscaler
 from tests.controllers.horizontal_pod_autoscalers.builders import pod as autoscaled_pod
 from tests.kubelet.executor import Executor, container, new_pod, node_object
@@ -283,7 +283,7 @@ def test_nothing_is_scaled_down_while_a_metric_is_unknown() -> None:
     policies = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
     behavior = {"scaleDown": {"stabilizationWindowSeconds": 0, "policies": policies}}
     for metrics, replicas in (((CPU,), 1), ((CPU, external), None)):
-        sync = Sync.of(horizontal_autoscaler(*metrics, behavior=behavior), NOW)
+        sync = Sync.of(horizontal_autoscaler(*metrics, behavior=behavior), moment())
         found = decide(sync, scale(4), rows, pods, History(), Settings())
         assert (None if found is None else found.replicas) == replicas
 
