@@ -38,25 +38,26 @@ async def pods(
 
 def _node(found: CachedObject, used: Used, snapshot: UsageSnapshot) -> metrics.NodeMetrics:
     made = metrics.NodeMetrics()
-    _head(made, found, snapshot)
+    _head(made, found, snapshot, used.time)
     _fill(made.usage, used)
     return made
 
 
 def _pod(found: CachedObject, used: dict[str, Used], snapshot: UsageSnapshot) -> metrics.PodMetrics:
     made = metrics.PodMetrics()
-    _head(made, found, snapshot)
+    _head(made, found, snapshot, min((each.time for each in used.values()), default=snapshot.time))
     for name, each in used.items():
         _fill(made.containers.add(name=name).usage, each)
     return made
 
 
-def _head(made: Any, found: CachedObject, snapshot: UsageSnapshot) -> None:
+def _head(made: Any, found: CachedObject, snapshot: UsageSnapshot, time: float) -> None:
+    """Set all but the usage; the oldest measurement counts (metrics-server, storage, GetMetrics)."""
     metadata = found.message.metadata
     made.metadata.name, made.metadata.namespace = metadata.name, metadata.namespace
     made.metadata.labels.update(metadata.labels)
     made.metadata.creationTimestamp.CopyFrom(to_time(snapshot.time))
-    made.timestamp.CopyFrom(to_time(snapshot.time))
+    made.timestamp.CopyFrom(to_time(time))
     made.window.duration = _WINDOW_NANOSECONDS
 
 

@@ -8,15 +8,20 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """The usage of a node or a container: nanocores of cpu, bytes of memory."""
+    """The usage of a node or a container: nanocores of cpu, bytes of memory.
+
+    `time` is that of the measurement by the kubelet's clock, in seconds since the epoch: the times of a pod's
+    status, with which an autoscaler compares it, are of the same clock.
+    """
 
     nanocores: int
     memory: int
+    time: float
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSnapshot:
-    """The usage at a time (epoch seconds): by node; by pod's uid and container."""
+    """The usage as it was asked for at a time (epoch seconds): by node; by pod's uid and container."""
 
     time: float
     nodes: dict[str, Used] = field(default_factory=dict)

@@ -21,11 +21,14 @@ from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 
 BASE = "/apis/metrics.k8s.io/v1beta1"
+NOW = 1_700_000_000.0
+AHEAD = NOW + 61.5
+"""The time of the kubelet."""
 
 
 class _Source:
     def __init__(self) -> None:
-        self.snapshot = UsageSnapshot(1_700_000_000.0, {"n1": Used(1_500_000_000, 3 << 20)})
+        self.snapshot = UsageSnapshot(NOW, {"n1": Used(1_500_000_000, 3 << 20, AHEAD)})
 
     async def usage(self) -> UsageSnapshot:
         return self.snapshot
@@ -61,7 +64,7 @@ async def test_nodes_and_pods(etcd: ThrowawayEtcd) -> None:
             "spec": {"containers": [container]},
         }
         made = (await rest.json("POST", "/api/v1/namespaces/default/pods", pod)).document
-        source.snapshot.pods[made["metadata"]["uid"]] = {"c": Used(100_000_000, 1500)}
+        source.snapshot.pods[made["metadata"]["uid"]] = {"c": Used(100_000_000, 1500, AHEAD)}
 
         # Like metrics-server, it looks for pods and nodes where the watch has brought them.
         await bench.caught_up()
@@ -69,12 +72,12 @@ async def test_nodes_and_pods(etcd: ThrowawayEtcd) -> None:
         assert (nodes["kind"], nodes["apiVersion"]) == ("NodeMetricsList", "metrics.k8s.io/v1beta1")
         (node,) = nodes["items"]
         assert node["metadata"]["labels"] == {"name": "n1"}
-        del node["metadata"]
+        assert node.pop("metadata")["creationTimestamp"] == "2023-11-14T22:13:20Z"
         assert node == {
-            "timestamp": "2023-11-14T22:13:20Z", "window": "10s", "usage": {"cpu": "1500m", "memory": "3Mi"},
+            "timestamp": "2023-11-14T22:14:21Z", "window": "10s", "usage": {"cpu": "1500m", "memory": "3Mi"},
         }  # fmt: skip
         one = await rest.json("GET", f"{BASE}/namespaces/default/pods/p")
-        assert one.document["kind"] == "PodMetrics"
+        assert (one.document["kind"], one.document["timestamp"]) == ("PodMetrics", "2023-11-14T22:14:21Z")
         assert one.document["containers"] == [{"name": "c", "usage": {"cpu": "100m", "memory": "1500"}}]
         selected = await rest.json("GET", f"{BASE}/pods", query={"labelSelector": "app=x"})
         assert selected.document["items"] == []

@@ -20,7 +20,7 @@ from nominee.apiserver.objects.usage import UsageSnapshot, Used
 from nominee.machinery.process.run_files import RunFile
 from nominee.machinery.process.serving_port.serving_client import ServingPort, request
 from nominee.machinery.runtime import host, logs
-from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.runtime.clock import Clock, parse_rfc3339
 
 FRESH_SECONDS = 2.0
 TIMEOUT_SECONDS = 5.0
@@ -128,4 +128,5 @@ def _read(document: Any, found: UsageSnapshot) -> None:
 
 
 def _used(stats: Any) -> Used:
-    return Used(int(stats["cpu"]["usageNanoCores"]), int(stats["memory"]["workingSetBytes"]))
+    cpu, memory = stats["cpu"], stats["memory"]
+    return Used(int(cpu["usageNanoCores"]), int(memory["workingSetBytes"]), parse_rfc3339(cpu["time"]))
