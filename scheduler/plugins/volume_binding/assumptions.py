@@ -27,7 +27,7 @@ class Assumptions(Generic[M]):
         self._kind = kind
         self._assumed: dict[ObjectKey, M] = {}
         self._restored: dict[ObjectKey, tuple[int, float]] = {}
-        """The versions of objects about which an assumption was forgotten, and when."""
+        """The versions of objects about which an assumption was forgotten, and when (`Clock.monotonic`)."""
 
     def real(self, name: str, namespace: str = "") -> M | None:
         """Return the object that the watch shows."""
@@ -54,10 +54,13 @@ class Assumptions(Generic[M]):
             version = resource_version_of(live)
             if version == resource_version_of(assumed):
                 self._drop_changed()
-                self._restored[key] = version, self._handle.clock.now()
+                self._restored[key] = version, self._handle.clock.monotonic()
 
     def silent_releases(self) -> dict[ObjectKey, float]:
         """Return the objects that an assumption no longer changes, and since when, if no event said so.
+
+        The times are seconds of `Clock.monotonic`: they are compared with those of waiting pods, whatever the
+        wall clock does.
 
         Pods that these objects did not suit are left to the flush (kube-scheduler 1.36, AssumeCache.Restore
         and EventsToRegister of VolumeBinding). The next event of an object wakes them.

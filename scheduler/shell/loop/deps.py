@@ -35,7 +35,11 @@ class QueueClock:
         self._offset = clock.now() - clock.monotonic()
 
     def __call__(self) -> float:
-        return self._clock.monotonic() + self._offset
+        return self.at(self._clock.monotonic())
+
+    def at(self, monotonic: float) -> float:
+        """Return the time of a moment of `Clock.monotonic`."""
+        return monotonic + self._offset
 
 
 class PodActivator:

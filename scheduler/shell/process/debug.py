@@ -81,9 +81,9 @@ def room_without_events(parts: Parts) -> dict[str, Any]:
     return {
         "nodes": {node: rfc3339_micro(time) for node, time in parts.handlers.unannounced_nodes.items()},
         "volumes": {
-            str(key): rfc3339_micro(time)
+            str(key): rfc3339_micro(parts.now.at(monotonic))
             for binder in binders
-            for key, time in (
+            for key, monotonic in (
                 *binder.volumes.silent_releases().items(),
                 *binder.claims.silent_releases().items(),
             )

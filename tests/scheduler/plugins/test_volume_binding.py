@@ -257,7 +257,7 @@ async def test_a_volume_whose_assumption_is_taken_back_is_unannounced_until_its_
     await stage.clock.advance(5.0)
     assert not volumes.silent_releases()
     stage.plugin.unreserve(stage.state, stage.pod, "n1")
-    assert volumes.silent_releases() == {ObjectKey("", "pv"): stage.clock.now()}
+    assert volumes.silent_releases() == {ObjectKey("", "pv"): stage.clock.monotonic()}
     stage.api.put(volume("pv", "2Gi"))
     assert not volumes.silent_releases()
 
