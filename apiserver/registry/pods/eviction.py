@@ -1,7 +1,8 @@
 """Eviction of a pod: a deletion that its PodDisruptionBudget must allow.
 
 Two or three writes: the budget counts the disruption, the pod gets its DisruptionTarget condition, and then
-it is deleted. Conflicts are retried 20 times, half a second apart (`EvictionRetry`).
+it is deleted. Conflicts are retried 20 times, half a second apart (`EvictionRetry`). Each write has the time
+at which it is decided: that of the request may be the time of the condition's former status.
 
 Source: kube-apiserver 1.36, EvictionREST.
 """
@@ -9,7 +10,7 @@ Source: kube-apiserver 1.36, EvictionREST.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from nominee.apiserver.kinds.strategy import Environment, Strategy
@@ -24,7 +25,7 @@ from nominee.machinery.api.kinds import POD, POD_DISRUPTION_BUDGET
 from nominee.machinery.api.objects import condition_is, copy_of, set_condition
 from nominee.machinery.api.pb import core, meta, policy
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
-from nominee.machinery.runtime.clock import Clock
+from nominee.machinery.runtime.clock import Clock, to_time
 
 TRIES_MAX = 20
 RETRY_SECONDS = 0.5
@@ -65,6 +66,10 @@ class EvictionRequest:
     env: Environment
     namespace: str
     name: str
+
+    def _environment(self) -> Environment:
+        """Return the request's environment at this time: it may have waited since it began."""
+        return replace(self.env, now=to_time(self.clock.now()))
 
     async def run(self, eviction: policy.Eviction, *, dry_run: bool) -> CachedObject:
         """Evict the pod; return it as deleted or marked.
@@ -152,7 +157,7 @@ class EvictionRequest:
 
         Raises: StatusError 409 when the budget has changed.
         """
-        new = budget.decremented(current.message, self.name, self.env.now)
+        new = budget.decremented(current.message, self.name, self._environment().now)
         if dry_run:
             return
 
@@ -174,12 +179,13 @@ class EvictionRequest:
                     reason="EvictionByEvictionAPI",
                     message="Eviction API: evicting",
                 )
-                set_condition(pod.status.conditions, condition, self.env.now)
+                set_condition(pod.status.conditions, condition, self._environment().now)
 
             marked = await self.write_status(self.namespace, self.name, mark, False)
             if options.preconditions.HasField("resourceVersion"):
                 options = _at_revision(options, marked.revision)
-        deletion = Deletion(self.store, self.strategy, self.namespace, self.name, options, self.env)
+        env = self._environment()
+        deletion = Deletion(self.store, self.strategy, self.namespace, self.name, options, env)
         return (await deletion.run())[0]
 
 
