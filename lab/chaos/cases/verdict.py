@@ -74,6 +74,18 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
         link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/registry/core/pod/storage/storage.go",
     ),
     *_known(
+        _at(
+            "apiserver*:apiserver.storage.write.before apiserver*:etcd.Txn.poddisruptionbudgets "
+            "apiserver*:etcd",
+            "cut delay pause slow",
+        ),
+        "conditions-keep-their-times: the condition DisruptionAllowed became False, and its "
+        "lastTransitionTime",
+        reason="an API server gives a budget that an eviction uses up its time before the transaction: if "
+        "this waits, a budget that has allowed a disruption since the same second has the time of both",
+        link="https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/registry/core/pod/storage/eviction.go",
+    ),
+    *_known(
         _at("scheduler*:* apiserver*:*", _WRITES_LATE),
         "conditions-keep-their-times: the condition PodScheduled is still *, and its lastTransitionTime",
         reason="a scheduler whose cache does not have its last write yet takes the condition for new",

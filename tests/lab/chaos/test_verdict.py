@@ -200,6 +200,29 @@ def test_a_binding_that_is_written_late_may_have_the_time_of_the_failed_attempt(
 
 
 @pytest.mark.parametrize(
+    ("case", "status", "is_accepted"),
+    [
+        ("apiserver:apiserver.storage.write.before=pause@15", "False", True),
+        ("apiserver:etcd.Txn.poddisruptionbudgets=slow@5", "False", True),
+        ("apiserver-1:etcd=cut@3", "False", True),
+        ("apiserver:apiserver.storage.write.before=pause@15", "True", False),
+        ("apiserver:etcd.Txn.poddisruptionbudgets=conflict@5", "False", False),
+        ("apiserver:etcd.Range.poddisruptionbudgets=slow@5", "False", False),
+    ],
+)
+def test_a_budget_that_an_eviction_uses_up_late_may_have_the_time_of_the_former_status(
+    case: str, status: str, is_accepted: bool
+) -> None:
+    """An eviction that reads late, or that tries again, has its time after that."""
+    became = f"the condition DisruptionAllowed became {status}"
+    late = f"{became}, and its lastTransitionTime is that of its former status"
+    violation = Violation(invariant="conditions-keep-their-times", message=late)
+    ended = result(Outcome.PASSED, violations=(violation,))
+    found = judge(Case.parse(case), ended, SCENARIO, reached=True)
+    assert (found.verdict is Verdict.ACCEPTED) is is_accepted
+
+
+@pytest.mark.parametrize(
     ("case", "condition", "is_accepted"),
     [
         ("controllers:apiserver.Update.poddisruptionbudgets=slow@4", "DisruptionAllowed", True),
