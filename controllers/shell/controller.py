@@ -31,6 +31,10 @@ from nominee.machinery.runtime.logs import Logger
 from nominee.machinery.scheduling.volume_matching import class_of
 from nominee.machinery.wire.codec import to_json
 
+UNSEEN_SECONDS: Final = 1.0
+"""Until an object is looked at again that depends on another one, which lives and is in no informer yet.
+
+If that one goes before its watch has shown it, no event says so."""
 K = TypeVar("K", bound=Hashable)
 Indexers = Mapping[str, IndexFunction[Any]]
 

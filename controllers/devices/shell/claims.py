@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from nominee.controllers.devices import reservations, templates
 from nominee.controllers.planned_events import PlannedEvent
-from nominee.controllers.shell.controller import Context, Worker
+from nominee.controllers.shell.controller import UNSEEN_SECONDS, Context, Worker
 from nominee.machinery.api import kinds
 from nominee.machinery.api.claim_templates import claim_from
 from nominee.machinery.api.errors import StatusError
@@ -90,9 +90,8 @@ class ResourceClaimController(Worker[Key]):
     async def reconcile(self, key: Key) -> float | None:
         if key.what == "pod":
             await self._create_claims(key.key)
-        else:
-            await self._reconcile_claim(key.key)
-        return None
+            return None
+        return await self._reconcile_claim(key.key)
 
     # Pods
 
@@ -165,13 +164,17 @@ class ResourceClaimController(Worker[Key]):
 
     # Claims
 
-    async def _reconcile_claim(self, key: ObjectKey) -> None:
+    async def _reconcile_claim(self, key: ObjectKey) -> float | None:
         claim = self.claims.get(key.name, key.namespace)
         if claim is None:
-            return
+            return None
         live = [
             reference.uid for reference in claim.status.reservedFor if await self._is_live(claim, reference)
         ]
+        is_unseen = any(
+            each.uid in live and reservations.is_pod(each) and self.pods.get(each.name, key.namespace) is None
+            for each in claim.status.reservedFor
+        )
         name, _ = reservations.owning_pod(claim)
         owner = self.pods.get(name, key.namespace) if name else None
         plan = reservations.plan(
@@ -183,6 +186,7 @@ class ResourceClaimController(Worker[Key]):
             await self.drop_finalizer(claim, reservations.FINALIZER)
         if plan.deletes:
             await self.client.delete(kinds.RESOURCE_CLAIM, key.name, key.namespace)
+        return UNSEEN_SECONDS if is_unseen else None
 
     async def _is_live(self, claim: Claim, reference: devices.ResourceClaimConsumerReference) -> bool:
         """Report whether a consumer lives; ask the API server for a pod that the informer does not have."""

@@ -23,7 +23,7 @@ from nominee.controllers.garbage.ownership import (
     orphans_dependents,
     waits_for_dependents,
 )
-from nominee.controllers.shell.controller import Context, Worker
+from nominee.controllers.shell.controller import UNSEEN_SECONDS, Context, Worker
 from nominee.controllers.shell.owner_references import drop_references
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Kind, Object
@@ -49,10 +49,6 @@ COLLECTED: Final[tuple[Kind[Message], ...]] = tuple(
     kind for kind in kinds.KINDS if not (kind.gate or kind.read_only or kind in _LEFT_ALONE)
 )
 """The kinds whose objects are collected, and whose finalizers of the propagation policies are removed."""
-
-
-UNSEEN_SECONDS: Final = 1.0
-"""Until an object is looked at again whose owner lives and is in no informer yet."""
 
 
 class ObjectReference(NamedTuple):

@@ -5,7 +5,7 @@ Source: kube-controller-manager 1.36, pvc-protection-controller and pv-protectio
 
 from __future__ import annotations
 
-from nominee.controllers.shell.controller import Context, Controller
+from nominee.controllers.shell.controller import UNSEEN_SECONDS, Context, Controller
 from nominee.controllers.volumes import annotations as names
 from nominee.controllers.volumes.pod_claims import uses
 from nominee.machinery.api import kinds
@@ -41,7 +41,7 @@ class ClaimProtection(Controller):
             return None
         # A pod that the cache does not have yet may use it: the newest state decides.
         if any(uses(pod, claim) for pod in (await self.client.list(kinds.POD, key.namespace)).items):
-            return None
+            return UNSEEN_SECONDS
         await self.drop_finalizer(claim, names.PVC_PROTECTION)
         return None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nominee.controllers.garbage.shell.collector import UNSEEN_SECONDS, GarbageCollector, ObjectReference
+from nominee.controllers.garbage.shell.collector import GarbageCollector, ObjectReference
+from nominee.controllers.shell.controller import UNSEEN_SECONDS
 from nominee.machinery.api import kinds
 from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.builders import owned_by, pod, replica_set
