@@ -96,8 +96,8 @@ class Losses:
     no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `unwritten`: pods whose attempt failed,
     as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups,
     tried after all that may have made room: the next attempt may take other nodes. `delays`: whether the
-    autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, or has a node in
-    mind for one that waits though it fits alone, as in a group (cluster-autoscaler 1.36, Hints): nodes may
+    autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, or has a node
+    in mind for one that waits though it fits alone, as in a group (cluster-autoscaler 1.36, Hints): nodes may
     come and go, and pods with them.
     """
 
