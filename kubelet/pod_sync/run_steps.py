@@ -124,11 +124,12 @@ def restart(p: Pass) -> PodInstruction | None:
     """
     record, crashed = p.record, sandbox(p).crashed
     if not crashed:
+        p.forget(Step.RESTART)  # it has passed where they were started, and that could not be saved
         return None
     allocated = p.node.allocated(record)
     resized = tuple(one.name for one in crashed if not one.resources.same(allocated.of(one.name)))
     if resized:
-        p.forget(Step.PROBE)
+        _begin_run(p)
         return instructions.StartCrashedContainers(record.uid, resized, allocated)
     names = tuple(container.name for container in crashed)
     until = max(one.last_finished + crash_loop.seconds(one.crashes) for one in crashed)
@@ -137,8 +138,19 @@ def restart(p: Pass) -> PodInstruction | None:
         if begins:
             p.out.append(RecordContainerEvents(tuple(container_events.backing_off(record.pod, names))))
         return None
-    p.forget(Step.PROBE)
+    _begin_run(p)
     return instructions.StartCrashedContainers(record.uid, names, allocated)
+
+
+def _begin_run(p: Pass) -> None:
+    """Forget the times of the former run of containers that start again.
+
+    That of its end has passed where they crashed, and the checkpoint with the crash could not be saved.
+    """
+    p.forget(Step.PROBE)
+    end = p.due(Step.EXIT)
+    if end is not None and end <= p.at.monotonic + EARLY_SECONDS_MAX:
+        p.forget(Step.EXIT)
 
 
 def probe(p: Pass) -> PodInstruction | None:
