@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from nominee.controllers.cron_jobs import sync
 from nominee.controllers.cron_jobs.schedules import with_zone
 from nominee.controllers.planned_events import PlannedEvent
-from nominee.controllers.shell.controller import Context, Controller, controller_key, namespace_ends
+from nominee.controllers.shell.controller import (
+    UNSEEN_SECONDS,
+    Context,
+    Controller,
+    controller_key,
+    namespace_ends,
+)
 from nominee.controllers.shell.metrics import CREATION_SKEW
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_already_exists
@@ -57,10 +63,11 @@ class CronJobController(Controller):
         jobs = self.jobs.by_index("owner", before.metadata.uid)
         failure: StatusError | None = None
         again: float | None = None
+        has_unseen = False
         for job in sync.old_jobs(cron_job, jobs):
             await self._delete(cron_job, job)
         try:
-            cron_job = await self._note_jobs(cron_job, jobs)
+            cron_job, has_unseen = await self._note_jobs(cron_job, jobs)
             again = await self._start(cron_job)
         except StatusError as error:
             failure = error
@@ -68,10 +75,17 @@ class CronJobController(Controller):
             await self.client.update(cron_job, subresource="status")
         if failure is not None:
             raise failure
+        if has_unseen:
+            return UNSEEN_SECONDS if again is None else min(again, UNSEEN_SECONDS)
         return again
 
-    async def _note_jobs(self, cron_job: batch.CronJob, jobs: Sequence[batch.Job]) -> batch.CronJob:
-        """Enter the states of the Jobs into the status; return the CronJob, or a newer one."""
+    async def _note_jobs(
+        self, cron_job: batch.CronJob, jobs: Sequence[batch.Job]
+    ) -> tuple[batch.CronJob, bool]:
+        """Enter the states of the Jobs into the status.
+
+        Return the CronJob, or a newer one, and whether an active Job lives that the informer does not have.
+        """
         for job in jobs:
             event = sync.note_job(cron_job, job)
             if event is not None and event.reason == "UnexpectedJob":
@@ -82,11 +96,23 @@ class CronJobController(Controller):
                     continue
             self.record(cron_job, event)
         known = {job.metadata.uid for job in jobs}
+        has_unseen = False
         for each in list(cron_job.status.active):
-            if each.uid not in known and not await self._live(each):
+            if each.uid in known:
+                continue
+            found = await self._live(each)
+            if found is not None:
+                # Another one of this name counts, too, as in upstream, but is not waited for.
+                has_unseen |= found.metadata.uid == each.uid and not self._is_shown(found)
+            else:
                 self.record(cron_job, PlannedEvent("MissingJob", f"Active job went missing: {each.name}"))
                 sync.remove_active(cron_job, each.uid)
-        return cron_job
+        return cron_job, has_unseen
+
+    def _is_shown(self, job: batch.Job) -> bool:
+        """Return whether the informer has a Job."""
+        shown = self.jobs.get(job.metadata.name, job.metadata.namespace)
+        return shown is not None and shown.metadata.uid == job.metadata.uid
 
     async def _live(self, of: core.ObjectReference | meta.ObjectMeta) -> batch.Job | None:
         return await get_if_exists(self.client, kinds.JOB, of.name, of.namespace)
