@@ -15,7 +15,7 @@ from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts, losses_of
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
-from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_pods
+from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_jobs, has_refused_pods
 from nominee.lab.history.revision import Revision
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 RESTARTED_SECONDS: Final = 40.0
 """For so long the new processes have time: kubelets retry pending resizes after 30 s, as upstream's do."""
+ASKED_SECONDS: Final = 65.0
+"""After so long a Job whose pods a quota refused has asked again: its back-off is a minute at most
+(kube-controller-manager 1.36, MaxJobApiBackOff)."""
 FLUSHED_SECONDS: Final = 340.0
 """After so long a scheduler has tried each unschedulable pod again: after 5 minutes, every 30 s."""
 REPLACED_SECONDS: Final = 610.0
@@ -124,8 +127,10 @@ def _pause(state: State) -> float:
         seconds.append(FLUSHED_SECONDS)
     if has_drains(state):
         seconds.append(DRAINED_SECONDS)
+    if has_refused_jobs(state):
+        seconds.append(ASKED_SECONDS)
     # The scenario, or a disturbance, may have started a kubelet with deferred resizes just now. The back-off
-    # of a controller is 30 s at most.
+    # of the other controllers is 30 s at most.
     if has_deferred_resizes(state) or has_refused_pods(state):
         seconds.append(RESTARTED_SECONDS)
     return max(seconds)

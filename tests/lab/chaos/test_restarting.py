@@ -67,7 +67,8 @@ async def restarted(
     monkeypatch.setattr(restarting, "has_drains", lambda name: name == "drains")
     monkeypatch.setattr(restarting, "has_failing_jobs", lambda name: name == "failing")
     monkeypatch.setattr(restarting, "recheck_seconds", lambda name, _: RECHECKED_SECONDS * (name == "cached"))
-    monkeypatch.setattr(restarting, "has_refused_pods", lambda name: name == "refused")
+    monkeypatch.setattr(restarting, "has_refused_pods", lambda name: name.startswith("refused"))
+    monkeypatch.setattr(restarting, "has_refused_jobs", lambda name: name == "refused job")
     monkeypatch.setattr(restarting, "due_seconds", lambda name, _: DUE_SECONDS if name == "due" else 0.0)
     monkeypatch.setattr(restarting, "losses_of", lambda _: lost)
     given: Any = cluster
@@ -116,6 +117,14 @@ async def test_what_is_tried_each_half_minute_is_tried_before_the_restart(
     cluster = Cluster([state, "done"])
     assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.RESTARTED_SECONDS, restarting.STEADY_SECONDS]
+
+
+async def test_a_job_whose_pods_were_refused_asks_again_before_the_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(["refused job", "done"])
+    assert await restarted(cluster, monkeypatch) == ""
+    assert cluster.slept == [restarting.ASKED_SECONDS, restarting.STEADY_SECONDS]
 
 
 async def test_a_pod_that_waits_for_the_flush_is_tried_before_the_restart(

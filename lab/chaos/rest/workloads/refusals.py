@@ -29,6 +29,12 @@ def has_refused_pods(state: State) -> bool:
     return bool(quotas) and any(owner.metadata.namespace in quotas for owner in _lacking(state))
 
 
+def has_refused_jobs(state: State) -> bool:
+    """Return whether pods of a Job may be refused by a quota: its controller waits for longer than others."""
+    quotas = state.namespaces_with_quotas if CONTROLLERS in state.running else ()
+    return any(job.metadata.namespace in quotas and lacks_pods(state, job) for job in state.of(kinds.JOB))
+
+
 def has_failing_jobs(state: State) -> bool:
     """Return whether a Job waits before it replaces pods that failed.
 

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_pods
+from nominee.lab.chaos.rest.workloads.refusals import (
+    has_failing_jobs,
+    has_refused_jobs,
+    has_refused_pods,
+)
 from tests.lab.chaos.rest.clusters import Manifests, manifest, state
 
 QUOTA = {"quota": manifest("ResourceQuota", "q", spec={"hard": {"pods": "5"}})}
@@ -48,6 +52,15 @@ def test_pods_that_a_quota_may_refuse(manifests: Manifests, is_refused: bool) ->
 
 def test_without_controllers_no_pod_is_refused() -> None:
     assert not has_refused_pods(state(REFUSED, running=frozenset()))
+    assert not has_refused_jobs(state(WORK | QUOTA, running=frozenset()))
+
+
+@pytest.mark.parametrize(
+    ("manifests", "is_refused"),
+    [(WORK | QUOTA, True), (WORK, False), (WORK | ELSEWHERE, False), (ORDERED | QUOTA, False)],
+)
+def test_a_job_of_which_a_quota_may_refuse_pods(manifests: Manifests, is_refused: bool) -> None:
+    assert has_refused_jobs(state(manifests)) is is_refused
 
 
 @pytest.mark.parametrize(
