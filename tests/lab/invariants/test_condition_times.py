@@ -169,6 +169,30 @@ def test_a_kubelet_reports_late_what_its_containers_did(
     assert len(_problems(History().put(*[before] * 5, after))) == count
 
 
+@pytest.mark.parametrize(
+    ("condition", "ended", "ready", "again", "count"),
+    [
+        ("Ready", 1, False, False, 0),
+        ("Ready", 1, False, True, 0),
+        ("Ready", 5, False, False, 1),
+        ("Ready", 1, True, True, 1),
+        ("PodReadyToStartContainers", 1, False, False, 1),
+    ],
+    ids=["crashed", "runs again", "later", "is ready again", "of the sandbox"],
+)
+def test_a_kubelet_reports_a_crash_late(
+    condition: str, ended: int, ready: bool, again: bool, count: int
+) -> None:
+    before, after = _pod((condition, "True", 1)), _pod((condition, "False", 1))
+    row = after.status.containerStatuses.add(name="c", ready=ready)
+    row.lastState.terminated.finishedAt.seconds = int(BEGIN) + ended
+    if again:
+        row.state.running.startedAt.seconds = int(BEGIN) + ended
+    else:
+        row.state.waiting.reason = "CrashLoopBackOff"
+    assert len(_problems(History().put(*[before] * 5, after))) == count
+
+
 @pytest.mark.parametrize("reason", ["gate", "second container"])
 def test_a_pod_that_waits_for_more_than_a_container_was_ready_later(reason: str) -> None:
     before, after = _pod(("Ready", "False", 1)), _pod(("Ready", "True", 1))

@@ -23,7 +23,8 @@ _REASON_COUNTS: Final = frozenset({"ReplicaFailure"})
 """Types of conditions whose controller takes another reason for a transition."""
 _OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress", "DisruptionTarget"})
 """Conditions whose age a kubelet forgets when it restarts (design/016), or a preemptor does not know yet."""
-_OF_CONTAINERS: Final = frozenset({"ContainersReady", "PodReadyToStartContainers", "Ready"})
+_OF_READINESS: Final = frozenset({"ContainersReady", "Ready"})
+_OF_CONTAINERS: Final = _OF_READINESS | {"PodReadyToStartContainers"}
 """Conditions that a kubelet makes of the states of containers."""
 _ANOTHER_BEFORE: Final = frozenset({"FailedUpdateScale"})
 """Reasons of conditions that had another status before in the same sync (HPA, reconcileAutoscaler)."""
@@ -84,8 +85,8 @@ class ConditionTimes(Checker):
         exceptions={
             **FORMER_OBJECT,
             "unseen-not-ready": "Ready was False for the node's sake, and its kubelet may not have seen it",
-            "written-late": "a container of the pod ended, or the last one, without probes and gates, began "
-            "in the second of both times: the kubelet reports late what happened then",
+            "written-late": "a container of the pod ended or crashed, or the last one, without probes and "
+            "gates, began in the second of both times: the kubelet reports late what happened then",
             "bound-already": "PodScheduled of a bound pod became True or False, which pods-move-forward "
             "finds: the kubelet takes back what a second scheduler wrote, with the time that it knows",
             "sent-early": f"the write was late: it was sent within {RESOLUTION_SECONDS:g} s after the former "
@@ -194,6 +195,8 @@ def _is_late(new: core.PodCondition, old: core.PodCondition, obj: Message | None
         return False
     states = [each.state for each in obj.status.containerStatuses]
     if new.status == "False":
+        if new.type in _OF_READINESS:  # a container that crashed waits, or runs again
+            states += [each.lastState for each in obj.status.containerStatuses if not each.ready]
         times = [each.terminated.finishedAt.seconds for each in states if each.HasField("terminated")]
     else:
         is_probed = any(
