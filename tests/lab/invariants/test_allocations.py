@@ -166,6 +166,19 @@ def test_the_end_of_a_pod_is_by_the_clock_of_its_kubelet(finished: float, count:
     assert len(violations_of(Allocations, history, evidence=_later(history))) == count
 
 
+@pytest.mark.parametrize(
+    ("finished", "reports", "count"),
+    [(3.0, True, 0), (20.0, True, 1), (3.0, False, 1)],
+    ids=["before the excess", "after it began", "not reported"],
+)
+def test_a_kubelet_that_was_away_reports_the_end_of_a_pod(finished: float, reports: bool, count: int) -> None:
+    """It was killed when it had given away the room, and came back after more than a minute."""
+    renewed, others = lease("n1"), [lease("n2")]
+    history = History().put(renewed, NODE, A, B, C, NODE, renewed, *others * 65, NODE, renewed, *others * 6)
+    history.put(NODE, ended(finished + 1.0) if reports else renewed, NODE, *others * 36, NODE)
+    assert len(violations_of(Allocations, history, evidence=_later(history))) == count
+
+
 @pytest.mark.parametrize(("deleted", "count"), [(3, 0), (20, 1)])
 def test_a_pod_whose_containers_never_ran_ended_with_its_deletion(deleted: int, count: int) -> None:
     found = pod("a", node="n1", cpu="1", phase="Failed", deletes_at=BEGIN + deleted + 2)

@@ -46,3 +46,13 @@ class NodeLeases:
         """
         known = self._renewals.get(node)
         return known is not None and now - known.last <= LEASE_SECONDS and now - known.first >= seconds
+
+    def time_of_kubelet(self, node: str, begin: float, end: float) -> tuple[float, float]:
+        """Return the last part of a time in which the node had a kubelet; all of it without a lease.
+
+        It ends with the last renewal if that was more than LEASE_SECONDS ago.
+        """
+        known = self._renewals.get(node)
+        if known is None:
+            return begin, end
+        return max(begin, known.first), known.last if end - known.last > LEASE_SECONDS else end

@@ -9,6 +9,7 @@ from typing import Final
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.node_clocks import NodeClocks
+from nominee.lab.history.invariants.checking.node_leases import NodeLeases
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.invariants.pod_rules.late_rejections import PREEMPTED
 from nominee.lab.history.revision import Revision
@@ -28,7 +29,8 @@ SETTLE_SECONDS: Final = 5.0
 has got may be reported before another pod reports that it has returned it."""
 REPORTED_SECONDS: Final = 35.0
 """How long it may last if a pod that has ended, or that the kubelet preempted, has returned it: the report of
-its end may have no answer until the deadline of the call, 30 s, and is made again."""
+its end may have no answer until the deadline of the call, 30 s, and is made again. The time begins again when
+a kubelet comes back: it reports what ended before its absence."""
 
 OBJECTS_MAX: Final = 20
 """Pods that a violation names."""
@@ -123,6 +125,7 @@ class Allocations(Checker):
     A pod counts from the first report of its containers to the report of their end. A container counts for
     the larger of allocatedResources and resources of its status (KEP-1287); where its kubelet reports
     neither, for its requests at the first report. Pods of a node that does not exist are not checked.
+    An excess does not last while the lease of the node shows that its kubelet is away.
     """
 
     about = Invariant(
@@ -137,7 +140,8 @@ class Allocations(Checker):
             "preempted": f"an excess of up to {REPORTED_SECONDS:.0f} s, which a pod explains that the "
             "kubelet has preempted by an event: the report of its end may be late",
             "ended": f"an excess of up to {REPORTED_SECONDS:.0f} s, which a pod explains whose containers "
-            "had ended before: the report of its end was late",
+            "had ended before: the report of its end was late. The time begins again when a kubelet comes "
+            "back",
         },
     )
     kinds = frozenset({POD, NODE, EVENT, LEASE})
@@ -146,6 +150,7 @@ class Allocations(Checker):
         super().__init__(settings)
         self._nodes: dict[str, _Node] = {}
         self._clocks = NodeClocks()
+        self._leases = NodeLeases()
         self._preempted: set[str] = set()
         """The pods, by uid, whose room a kubelet has given to a critical pod."""
 
@@ -158,6 +163,7 @@ class Allocations(Checker):
             return
         if revision.kind is LEASE:
             self._clocks.observe(revision)
+            self._leases.observe(revision)
             return
         is_node = revision.kind is NODE
         if not is_node:
@@ -240,7 +246,7 @@ class Allocations(Checker):
         if excess.is_reported:
             return
         excess.lasting = self._lasting(name, node, excess, revision.time) or excess.lasting
-        may_have_ended = self.served_time.between(excess.since, revision.time) < REPORTED_SECONDS
+        may_have_ended = self._seconds(name, excess, revision.time) < REPORTED_SECONDS
         if excess.lasting is not None and not (excess.explaining and may_have_ended):
             excess.is_reported = True
             yield excess.lasting
@@ -259,7 +265,7 @@ class Allocations(Checker):
 
     def _lasting(self, name: str, node: _Node, excess: _Excess, now: float) -> Violation | None:
         """Return the violation by an excess that has lasted, unless a pod explains it that was preempted."""
-        seconds = self.served_time.between(excess.since, now)
+        seconds = self._seconds(name, excess, now)
         if seconds < SETTLE_SECONDS:
             return None
         if seconds < REPORTED_SECONDS and not node.exceeded(self._preempted):
@@ -276,6 +282,11 @@ class Allocations(Checker):
             excess.revision,
             objects=(f"Node {name}", *[share.subject for share in node.shares.values()][:OBJECTS_MAX]),
         )
+
+    def _seconds(self, name: str, excess: _Excess, now: float) -> float:
+        """Return for how long a kubelet has had the chance to report the pods of an excess."""
+        begin, end = self._leases.time_of_kubelet(name, excess.since, now)
+        return self.served_time.between(begin, end) if begin < end else 0.0
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
         """Report the excess that is left."""
