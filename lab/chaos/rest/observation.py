@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
 from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, EVENTS, GIVEN_UP, GROUPS, LOOP, too_small
-from nominee.lab.chaos.rest.past.changes_of_room import last_change_of_room
+from nominee.lab.chaos.rest.past.changes_of_room import last_changes_of_room
 from nominee.lab.chaos.rest.past.left_nodes import left_nodes
 from nominee.lab.chaos.rest.past.listed_jobs import listed_jobs
 from nominee.lab.chaos.rest.past.unreserved_claims import unreserved_claims
@@ -128,7 +128,7 @@ async def _with_past(cluster: ScenarioCluster, state: State) -> State:
     queue, jobs = state.debug.get((SCHEDULER, QUEUE)), state.of(kinds.JOB)
     is_other_waiting = any(entries_of_others(queue, state.of(kinds.POD)))
     if is_other_waiting:
-        state = replace(state, room_changed=last_change_of_room(await cluster.history()))
+        state = replace(state, room_changed=last_changes_of_room(await cluster.history()))
     if is_other_waiting or any(
         path.startswith(EXPLANATION) and fits_somewhere(document)
         for (_, path), document in state.debug.items()

@@ -14,6 +14,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
+from nominee.lab.chaos.rest.past.changes_of_room import last_for
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, entries_of_others
 from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
@@ -141,7 +142,7 @@ def _late_attempts(queue: Json, state: State) -> Iterator[str]:
     """Yield the waiting pods of groups that were tried after all that may have made room."""
     for entry, pod in entries_of_others(queue, state.of(kinds.POD)):
         is_of_group = pod.spec.HasField("schedulingGroup")
-        if is_of_group and parse_rfc3339(entry["since"]) > state.room_changed:
+        if is_of_group and parse_rfc3339(entry["since"]) > last_for(pod, state.room_changed):
             yield entry["pod"]
 
 

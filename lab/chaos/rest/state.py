@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
+from nominee.lab.chaos.rest.past.changes_of_room import Group
 from nominee.lab.chaos.rest.past.left_nodes import LeftNode
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Kind
@@ -99,7 +100,7 @@ class State:
     copy, by `namespace/name`, from before the documents. `now` is in seconds since the epoch. `left_nodes`
     are read only where a pod waits that fits, or may fit, `unreserved_claims`, by uid, where a claim is
     allocated and not reserved, and `listed_jobs`, by uid, where a CronJob does not list a Job that runs.
-    `room_changed` is when the last write may have made room, where a pod of a group waits.
+    `room_changed` is when the last writes may have made room, where a pod of a group waits.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
@@ -111,7 +112,7 @@ class State:
     left_nodes: Sequence[LeftNode] = ()
     unreserved_claims: frozenset[str] = frozenset()
     listed_jobs: frozenset[str] = frozenset()
-    room_changed: float = float("inf")
+    room_changed: Mapping[Group | None, float] = field(default_factory=lambda: {None: float("inf")})
 
     def of(self, kind: Kind[M]) -> Sequence[M]:
         """Return the objects of a kind."""

@@ -8,15 +8,19 @@ Source: kube-scheduler 1.36, the pod group cycle (KEP-4671), selectHost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from nominee.lab.history.invariants.checking.pods import same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import has_ended
 from nominee.machinery.api.pb import core, workloads
 from nominee.machinery.resources.pod_resources import node_allocatable
 
+Group = tuple[str, str]
+"""The namespace and the name of a pod group."""
+_NEVER: Final = float("-inf")
 _WHOLE: Final = frozenset(
     {
         kinds.RESOURCE_CLAIM,
@@ -30,10 +34,36 @@ _WHOLE: Final = frozenset(
 """The kinds of which every write counts."""
 
 
-def last_change_of_room(history: Iterable[Revision]) -> float:
-    """Return the time of the last write that may have made room, in seconds since the epoch."""
-    times = (each.time for each in history if each.is_readable and _may_make_room(each))
-    return max(times, default=float("-inf"))
+def last_changes_of_room(history: Iterable[Revision]) -> Mapping[Group | None, float]:
+    """Return the times of the last writes that may have made room, in seconds since the epoch.
+
+    Under the name of a group is the last write that took back a nomination of a pod of it, under None the
+    last other one.
+    """
+    times: dict[Group | None, float] = {}
+    for each in history:
+        if each.is_readable and _may_make_room(each):
+            times[_group_that_lost_a_nomination(each)] = each.time
+    return times
+
+
+def last_for(pod: core.Pod, times: Mapping[Group | None, float]) -> float:
+    """Return when the last write may have made room for the group of a pod, but for its own attempts."""
+    own = _group_of(pod)
+    return max((time for group, time in times.items() if group is None or group != own), default=_NEVER)
+
+
+def _group_of(pod: core.Pod) -> Group | None:
+    has_group = pod.spec.HasField("schedulingGroup")
+    return (pod.metadata.namespace, pod.spec.schedulingGroup.podGroupName) if has_group else None
+
+
+def _group_that_lost_a_nomination(revision: Revision) -> Group | None:
+    """Return the group of a pod whose nomination was taken back, where nothing else of it has changed."""
+    before, pod = same_pod_before(revision), revision.after(kinds.POD)
+    if before is None or pod is None or pod.status.nominatedNodeName:
+        return None
+    return _group_of(pod) if _needs(before)[:-1] == _needs(pod)[:-1] else None
 
 
 def _may_make_room(revision: Revision) -> bool:

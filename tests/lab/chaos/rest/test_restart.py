@@ -155,7 +155,7 @@ def test_another_attempt_at_a_group_may_take_other_nodes(spec: Json, changed_at:
     entry = {"pod": "default/p", "since": "1970-01-01T00:01:00Z", "plugins": []}
     document = {"gated": [], "nominated": {}, "unschedulable": [entry]}
     before = state(changed(waiting("")), debug={(SCHEDULER, QUEUE): document})
-    before = replace(before, room_changed=changed_at)
+    before = replace(before, room_changed={None: changed_at})
     after = facts(state(changed(waiting("n1"))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
