@@ -126,10 +126,11 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
 async def _with_past(cluster: ScenarioCluster, state: State) -> State:
     """Return the state with the facts of the history that it needs; to read the history is slow."""
     queue, jobs = state.debug.get((SCHEDULER, QUEUE)), state.of(kinds.JOB)
-    is_other_waiting = any(entries_of_others(queue, state.of(kinds.POD)))
-    if is_other_waiting:
-        state = replace(state, room_changed=last_changes_of_room(await cluster.history()))
-    if is_other_waiting or any(
+    others = [pod for _, pod in entries_of_others(queue, state.of(kinds.POD))]
+    if others:
+        changed = last_changes_of_room(await cluster.history(), others)
+        state = replace(state, room_changed=changed)
+    if others or any(
         path.startswith(EXPLANATION) and fits_somewhere(document)
         for (_, path), document in state.debug.items()
     ):

@@ -8,7 +8,7 @@ changes then had to change before, whichever component it belongs to.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from google.protobuf.message import Message
@@ -35,6 +35,8 @@ Facts = Mapping[tuple[str, str], frozenset[str]]
 """The facts of each object, by its name and uid."""
 _FORGOTTEN: Final = ("backedOffGroups", "inCooldown", "pendingHints")
 """What an autoscaler keeps in memory, in its `/debug/loop`."""
+_NODE, _NOWHERE = "node ", "none"
+"""The begin of the fact that names the node of a pod, and its end for one that has none."""
 _RESTARTED: Final = "after all processes were restarted"
 
 
@@ -96,7 +98,8 @@ class Losses:
     `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
     no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `unwritten`: pods whose attempt failed,
     as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups,
-    tried after all that may have made room: the next attempt may take other nodes. `delays`: whether the
+    tried after all that may have made room: the next attempt may take other nodes, and preempt pods there, as
+    which nodes have victims depends on those of the first pods (pods come and go then). `delays`: whether the
     autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, or has a node
     in mind for one that waits though it fits alone, as in a group (cluster-autoscaler 1.36, Hints): nodes may
     come and go, and pods with them.
@@ -115,9 +118,18 @@ class Losses:
         kind, _, rest = name.partition(" ")
         if kind not in ("pod", "node"):
             return False
-        freed = {f"node {node}" for node in self.nodes}
-        is_placed = "node none" in former and (rest in self.late_attempts or not freed.isdisjoint(present))
+        freed = {f"{_NODE}{node}" for node in self.nodes}
+        is_placed = f"{_NODE}{_NOWHERE}" in former and (
+            rest in self.late_attempts or not freed.isdisjoint(present)
+        )
         return self.delays or rest in self.unwritten or is_placed
+
+    def new_nodes(self, before: Facts, now: Facts) -> frozenset[str]:
+        """Return the nodes that pods of `late_attempts` have got."""
+        waiting = {f"pod {name}" for name in self.late_attempts}
+        both = (each for each in before.keys() & now.keys() if each[0] in waiting)
+        found = (_node_of(now[each]) for each in both if not _node_of(before[each]))
+        return frozenset(filter(None, found))
 
 
 NOTHING: Final = Losses()
@@ -152,6 +164,8 @@ def _has_condition(pod: core.Pod) -> bool:
 
 def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Finding]:
     """Find the objects that a restart has changed, created or removed."""
+    if _has_victims(before, now, lost.new_nodes(before, now)):
+        lost = replace(lost, delays=True)  # victims are created again, and nodes come for them
     for name, uid in sorted(before.keys() | now.keys()):
         former, present = before.get((name, uid)), now.get((name, uid))
         if former == present or lost.excuses(name, former or (), present or ()):
@@ -165,6 +179,20 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
             yield Finding(name, f"has {more} instead of {less} {_RESTARTED}")
 
 
+def _has_victims(before: Facts, now: Facts, nodes: Collection[str]) -> bool:
+    """Return whether pods of these nodes are gone."""
+    return any(
+        name.startswith("pod ") and _node_of(before[name, uid]) in nodes
+        for name, uid in before.keys() - now.keys()
+    )
+
+
+def _node_of(facts: Collection[str]) -> str:
+    """Return the node among the facts of a pod, or ""."""
+    node = next((each.removeprefix(_NODE) for each in facts if each.startswith(_NODE)), "")
+    return "" if node == _NOWHERE else node
+
+
 def _named(values: Collection[str]) -> str:
     return in_order(values) if values else "nothing"
 
@@ -172,5 +200,5 @@ def _named(values: Collection[str]) -> str:
 def _facts(obj: Message) -> Iterator[str]:
     yield from facts_of(obj)
     if isinstance(obj, core.Pod):
-        yield f"node {obj.spec.nodeName or 'none'}"
+        yield f"{_NODE}{obj.spec.nodeName or _NOWHERE}"
         yield f"nomination {obj.status.nominatedNodeName or 'none'}"

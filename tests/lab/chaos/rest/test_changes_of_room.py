@@ -32,47 +32,143 @@ def _group(count: int, reason: str = "") -> workloads.PodGroup:
     return found
 
 
-def _failed_attempt() -> core.Pod:
-    return pod("a", conditions={"PodScheduled": "Unschedulable"})
+def _volume() -> core.PersistentVolume:
+    found = core.PersistentVolume()
+    found.metadata.name, found.metadata.uid = "disk", "uid-disk"
+    return found
+
+
+def _refused(name: str = "a", *, nominated: str = "") -> core.Pod:
+    found = pod(name, nominated=nominated, conditions={"PodScheduled": "Unschedulable"})
+    found.status.conditions[0].status = "False"
+    return found
+
+
+def _member(name: str = "a", *, node: str = "", cpu: str = "") -> core.Pod:
+    found = pod(name, node=node, cpu=cpu)
+    found.spec.schedulingGroup.podGroupName = "gang"
+    return found
+
+
+def _labelled(found: core.Pod) -> core.Pod:
+    found.metadata.labels["app"] = "web"
+    return found
+
+
+def _cordoned() -> core.Node:
+    found = _node(cpu="1")
+    found.spec.unschedulable = True
+    return found
+
+
+def _asking(what: str = "") -> core.Pod:
+    """Return a pod of a group that waits, and that asks for something beside the room of a node."""
+    found = _member("waits", cpu="2")
+    match what:
+        case "spread":
+            found.spec.topologySpreadConstraints.add(topologyKey="zone")
+        case "affinity":
+            found.spec.affinity.podAffinity.SetInParent()
+        case "claim":
+            found.spec.resourceClaims.add(name="gpu")
+        case "extended":
+            found.spec.containers[0].resources.requests["example.com/gpu"].string = "1"
+        case "volume":
+            source = found.spec.volumes.add(name="data").volumeSource
+            source.persistentVolumeClaim.claimName = "data"
+    return found
+
+
+def _counts(history: History, *waiting: core.Pod) -> bool:
+    """Return whether the last write of a history may have made room."""
+    times = [each.time for each in history.revisions]
+    return max(last_changes_of_room(history.revisions, waiting).values(), default=0.0) == times[-1]
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "counts"),
+    ("before", "after", "expected"),
     [
-        (pod("a"), pod("a", node="n1"), True),
+        (pod("a"), pod("a", node="n1"), False),
+        (_member(), _member(node="n1"), True),
         (pod("a", nominated="n1"), pod("a"), True),
+        (pod("a", nominated="n1"), pod("a", node="n1"), False),
+        (pod("a", nominated="n1"), pod("a", node="n2"), True),
+        (pod("a"), pod("a", nominated="n1"), False),
         (pod("a", node="n1"), pod("a", node="n1", phase="Succeeded"), True),
-        (pod("a"), _failed_attempt(), False),
+        (pod("a"), _refused(), False),
+        (pod("a"), _labelled(pod("a")), False),
+        (_member(), _labelled(_member()), True),
+        (pod("a", node="n1"), _labelled(pod("a", node="n1")), False),
+        (pod("a", node="n1", cpu="1"), pod("a", node="n1", cpu="2"), False),
+        (pod("a", node="n1", cpu="2"), pod("a", node="n1", cpu="1"), True),
+        (pod("a", node="n1", cpu="1", allocated="2"), pod("a", node="n1", cpu="1", allocated="1"), True),
         (_node(cpu="1"), _node(cpu="2"), True),
+        (_node(cpu="2"), _node(cpu="1"), False),
         (_node(cpu="1"), _node(cpu="1"), False),
+        (_node(cpu="1"), _cordoned(), False),
+        (_cordoned(), _node(cpu="1"), True),
+        (node("n1"), node("n1", taints=["busy"]), False),
+        (node("n1", taints=["busy"]), node("n1"), True),
         (lease("n1"), lease("n1"), False),
-        (_claim(), _claim(), True),
+        (_claim(), _claim(), False),
         (_group(3), _group(2), True),
         (_group(2), _group(2, "Unschedulable"), False),
     ],
     ids=[
-        *("bound", "not nominated", "ended", "status", "larger", "heartbeat", "lease", "claim"),
-        *("fewer", "status of a group"),
+        *("bound", "member", "not nominated", "bound as nominated", "bound elsewhere", "nominated", "ended"),
+        *("status", "labels of another", "labels of a member", "labels", "grown", "shrunk", "shrunk at last"),
+        *("larger", "smaller", "heartbeat", "cordoned", "uncordoned", "tainted", "untainted", "lease"),
+        *("claim", "fewer", "status of a group"),
     ],
 )
-def test_a_write_may_make_room(before: Message, after: Message, counts: bool) -> None:
-    history = History().put(pod("z"), before).wait(5).put(after)
-    times = [each.time for each in history.revisions]
-    is_last = last_changes_of_room(history.revisions) == {None: times[-1]}
-    assert is_last is counts
+def test_a_write_may_make_room(before: Message, after: Message, expected: bool) -> None:
+    assert _counts(History().put(pod("z", node="n1"), before).wait(5).put(after), _asking()) is expected
 
 
-def test_the_end_of_a_pod_makes_room() -> None:
-    history = History().put(pod("a", node="n1")).wait(5).delete(pod("a", node="n1"))
-    assert last_changes_of_room(history.revisions) == {None: history.revisions[-1].time}
-    assert last_for(pod("a"), {}) == float("-inf")
+@pytest.mark.parametrize(
+    ("what", "before", "after"),
+    [
+        ("spread", pod("a"), pod("a", node="n1")),
+        ("affinity", pod("a", node="n1"), _labelled(pod("a", node="n1"))),
+        ("claim", _claim(), _claim()),
+        ("extended", _claim(), _claim()),
+        ("volume", _volume(), _volume()),
+    ],
+)
+def test_a_pod_of_a_group_may_need_more_than_room(what: str, before: Message, after: Message) -> None:
+    history = History().put(before).wait(5).put(after)
+    assert _counts(history, _asking(what))
+    assert not _counts(history, _asking())
 
 
-def _member(name: str, group: str, *, nominated: str = "", bound: str = "") -> core.Pod:
-    found = pod(name, nominated=nominated, node=bound)
-    if group:
-        found.spec.schedulingGroup.podGroupName = group
-    return found
+def test_what_comes_takes_room() -> None:
+    """A node and a member of a group are what others wait for."""
+    assert not _counts(History().put(node("n1")).put(pod("a")), _asking("spread"))
+    assert not _counts(History().put(node("n1")).put(pod("a", node="n1")), _asking())
+    assert _counts(History().put(node("n1")).put(pod("a", node="n1")), _asking("spread"))
+    assert _counts(History().put(node("n1")).put(_member()), _asking())
+    assert _counts(History().put(node("n1")).put(node("n2")), _asking())
+
+
+@pytest.mark.parametrize(
+    ("gone", "expected"),
+    [
+        (pod("a", node="n1"), True),
+        (_refused(), False),
+        (_refused(nominated="n1"), True),
+        (pod("a"), True),  # it may be assumed on a node
+        (node("n2"), False),
+    ],
+    ids=["bound", "waiting", "nominated", "untried", "node"],
+)
+def test_the_end_of_a_pod_makes_room(gone: Message, expected: bool) -> None:
+    history = History().put(node("n1"), gone).wait(5).delete(gone)
+    assert _counts(history, _asking()) is expected
+    assert last_for(_asking(), last_changes_of_room([], [_asking()])) == float("-inf")
+
+
+def test_the_end_of_a_node_changes_the_spread_of_pods() -> None:
+    assert _counts(History().put(node("n1")).wait(5).delete(node("n1")), _asking("spread"))
 
 
 @pytest.mark.parametrize(
@@ -83,8 +179,11 @@ def _member(name: str, group: str, *, nominated: str = "", bound: str = "") -> c
 def test_an_attempt_at_a_group_takes_back_nominations_of_its_own(
     group: str, bound: str, counts: bool
 ) -> None:
-    before, after = _member("a", group, nominated="n1"), _member("a", group, bound=bound)
-    history = History().put(before).wait(5).put(after)
-    first, last = (each.time for each in history.revisions)
-    found = last_for(_member("b", "gang"), last_changes_of_room(history.revisions))
-    assert found == (last if counts else first)
+    before, after = pod("a", nominated="n1"), pod("a", node=bound)
+    for each in (before, after):
+        if group:
+            each.spec.schedulingGroup.podGroupName = group
+    history = History().put(_group(2), before).wait(5).put(after)
+    last = history.revisions[-1].time
+    found = last_for(_member("b"), last_changes_of_room(history.revisions, [_member("b")]))
+    assert (found == last) is counts

@@ -160,6 +160,22 @@ def test_another_attempt_at_a_group_may_take_other_nodes(spec: Json, changed_at:
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
 
+@pytest.mark.parametrize(("victim_node", "count"), [("n1", 0), ("n2", 2)])
+def test_another_attempt_at_a_group_may_preempt_pods(victim_node: str, count: int) -> None:
+    def waiting(at: str, other: str, other_node: str) -> Change:
+        found = pod("p", node=at, namespace="default", labels={})
+        found["spec"].update({"schedulingGroup": {"podGroupName": "gang"}})
+        victim = pod(other, node=other_node, namespace="default", labels={})
+        return lambda manifests: manifests.update(p=found, victim=victim)
+
+    entry = {"pod": "default/p", "since": "1970-01-01T00:01:00Z", "plugins": []}
+    document = {"gated": [], "nominated": {}, "unschedulable": [entry]}
+    before = state(changed(waiting("", "victim", victim_node)), debug={(SCHEDULER, QUEUE): document})
+    before = replace(before, room_changed=59.0)
+    after = facts(state(changed(waiting("n1", "created-again", ""))))
+    assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
 @pytest.mark.parametrize(
     ("loop", "count"),
     [
