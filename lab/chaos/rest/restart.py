@@ -37,6 +37,7 @@ _FORGOTTEN: Final = ("backedOffGroups", "inCooldown", "pendingHints")
 """What an autoscaler keeps in memory, in its `/debug/loop`."""
 _NODE, _NOWHERE = "node ", "none"
 """The begin of the fact that names the node of a pod, and its end for one that has none."""
+_PREEMPTION: Final = "DefaultPreemption"
 _RESTARTED: Final = "after all processes were restarted"
 
 
@@ -99,7 +100,8 @@ class Losses:
     no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `unwritten`: pods whose attempt failed,
     as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups,
     tried after all that may have made room: the next attempt may take other nodes, and preempt pods there, as
-    which nodes have victims depends on those of the first pods (pods come and go then). `delays`: whether the
+    which nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods
+    of groups that wait for evictions, though none is under way at rest. `delays`: whether the
     autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, or has a node
     in mind for one that waits though it fits alone, as in a group (cluster-autoscaler 1.36, Hints): nodes may
     come and go, and pods with them.
@@ -108,10 +110,11 @@ class Losses:
     nodes: frozenset[str] = frozenset()
     unwritten: frozenset[str] = frozenset()
     late_attempts: frozenset[str] = frozenset()
+    gated_members: frozenset[str] = frozenset()
     delays: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.nodes or self.unwritten or self.late_attempts or self.delays)
+        return any((self.nodes, self.unwritten, self.late_attempts, self.gated_members, self.delays))
 
     def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
         """Return whether an object changed for this."""
@@ -123,13 +126,6 @@ class Losses:
             rest in self.late_attempts or not freed.isdisjoint(present)
         )
         return self.delays or rest in self.unwritten or is_placed
-
-    def new_nodes(self, before: Facts, now: Facts) -> frozenset[str]:
-        """Return the nodes that pods of `late_attempts` have got."""
-        waiting = {f"pod {name}" for name in self.late_attempts}
-        both = (each for each in before.keys() & now.keys() if each[0] in waiting)
-        found = (_node_of(now[each]) for each in both if not _node_of(before[each]))
-        return frozenset(filter(None, found))
 
 
 NOTHING: Final = Losses()
@@ -146,6 +142,7 @@ def losses_of(state: State) -> Losses:
         nodes=frozenset(node for node, pods in queue["nominated"].items() if gated.intersection(pods)),
         unwritten=unwritten,
         late_attempts=frozenset(_late_attempts(queue, state)),
+        gated_members=frozenset(_gated_members(queue, state)),
         delays=bool(loop and (any(loop[each] for each in _FORGOTTEN) or unwritten)),
     )
 
@@ -158,14 +155,26 @@ def _late_attempts(queue: Json, state: State) -> Iterator[str]:
             yield entry["pod"]
 
 
+def _gated_members(queue: Json, state: State) -> Iterator[str]:
+    """Yield the pods of groups that PreEnqueue holds back until their victims are deleted."""
+    members = {str(key_of(pod)) for pod in state.of(kinds.POD) if pod.spec.HasField("schedulingGroup")}
+    for entry in queue["gated"]:
+        if entry["pod"] in members and _PREEMPTION in entry["plugins"]:
+            yield entry["pod"]
+
+
 def _has_condition(pod: core.Pod) -> bool:
     return get_condition(pod.status.conditions, "PodScheduled") is not None
 
 
 def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Finding]:
     """Find the objects that a restart has changed, created or removed."""
-    if _has_victims(before, now, lost.new_nodes(before, now)):
-        lost = replace(lost, delays=True)  # victims are created again, and nodes come for them
+    released = _new_nodes(lost.gated_members, before, now)
+    for name, node in sorted(released.items()):
+        yield Finding(name, f"waits in the state Gated, and fits on {node}")  # as of a pod without a group
+    if released or _has_victims(before, now, _new_nodes(lost.late_attempts, before, now).values()):
+        # Others of the group follow, victims are created again, and nodes come for them.
+        lost = replace(lost, delays=True)
     for name, uid in sorted(before.keys() | now.keys()):
         former, present = before.get((name, uid)), now.get((name, uid))
         if former == present or lost.excuses(name, former or (), present or ()):
@@ -177,6 +186,14 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
         else:
             more, less = _named(present - former), _named(former - present)
             yield Finding(name, f"has {more} instead of {less} {_RESTARTED}")
+
+
+def _new_nodes(pods: Collection[str], before: Facts, now: Facts) -> dict[str, str]:
+    """Return the nodes that some of these pods have got, by the names of findings."""
+    names = {f"pod {each}" for each in pods}
+    both = (each for each in before.keys() & now.keys() if each[0] in names)
+    found = {each[0]: _node_of(now[each]) for each in both if not _node_of(before[each])}
+    return {name: node for name, node in found.items() if node}
 
 
 def _has_victims(before: Facts, now: Facts, nodes: Collection[str]) -> bool:

@@ -128,7 +128,7 @@ def test_a_restart_frees_the_room_that_was_kept_for_a_gated_pod(gated: str, node
         return lambda manifests: manifests.update(p=pod("p", node=at, namespace="default", labels={}))
 
     document = {
-        "gated": [{"pod": f"default/{gated}"}],
+        "gated": [{"pod": f"default/{gated}", "plugins": ["DefaultPreemption"]}],
         "nominated": {"n1": ["default/g"]},
         "unschedulable": [],
     }
@@ -174,6 +174,33 @@ def test_another_attempt_at_a_group_may_preempt_pods(victim_node: str, count: in
     before = replace(before, room_changed=59.0)
     after = facts(state(changed(waiting("n1", "created-again", ""))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
+@pytest.mark.parametrize(
+    ("plugin", "node", "count", "text"),
+    [
+        ("DefaultPreemption", "n1", 1, "pod default/p waits in the state Gated, and fits on n1"),
+        ("DefaultPreemption", "", 0, ""),
+        ("GangScheduling", "n1", 2, "pod default/p has "),
+    ],
+)
+def test_a_pod_of_a_group_waits_for_evictions_that_are_over(
+    plugin: str, node: str, count: int, text: str
+) -> None:
+    """As the rule for single pods says it, which the scheduler explains; the others of the group follow."""
+
+    def waiting(at: str) -> Change:
+        found = {name: pod(name, node=at, namespace="default", labels={}) for name in ("p", "q")}
+        for each in found.values():
+            each["spec"].update({"schedulingGroup": {"podGroupName": "gang"}})
+        return lambda manifests: manifests.update(found)
+
+    entry = {"pod": "default/p", "since": "1970-01-01T00:01:00Z", "plugins": [plugin, "NodeResourcesFit"]}
+    document = {"gated": [entry], "nominated": {}, "unschedulable": []}
+    before = state(changed(waiting("")), debug={(SCHEDULER, QUEUE): document})
+    found = list(map(str, changes(facts(before), facts(state(changed(waiting(node)))), losses_of(before))))
+    assert len(found) == count
+    assert "".join(found).startswith(text)
 
 
 @pytest.mark.parametrize(
