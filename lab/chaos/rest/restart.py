@@ -37,6 +37,11 @@ _FORGOTTEN: Final = ("backedOffGroups", "inCooldown", "pendingHints")
 """What an autoscaler keeps in memory, in its `/debug/loop`."""
 _NODE, _NOWHERE = "node ", "none"
 """The begin of the fact that names the node of a pod, and its end for one that has none."""
+_FOLLOWERS: Final = frozenset({
+    *("deployment", "replicaset", "statefulset", "job", "poddisruptionbudget", "horizontalpodautoscaler"),
+    *("persistentvolumeclaim", "persistentvolume", "resourceclaim"),
+})  # fmt: skip
+"""The kinds whose objects follow a pod that comes, goes or gets a node: owners, budgets and claims."""
 _PREEMPTION: Final = "DefaultPreemption"
 _RESTARTED: Final = "after all processes were restarted"
 
@@ -117,7 +122,7 @@ class Losses:
         return any((self.nodes, self.unwritten, self.late_attempts, self.gated_members, self.delays))
 
     def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
-        """Return whether an object changed for this."""
+        """Return whether a pod or a node changed for this."""
         kind, _, rest = name.partition(" ")
         if kind not in ("pod", "node"):
             return False
@@ -175,10 +180,12 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
     if released or _has_victims(before, now, _new_nodes(lost.late_attempts, before, now).values()):
         # Others of the group follow, victims are created again, and nodes come for them.
         lost = replace(lost, delays=True)
-    for name, uid in sorted(before.keys() | now.keys()):
+    changed = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
+    excused = {each for each in changed if lost.excuses(each[0], before.get(each, ()), now.get(each, ()))}
+    if any(_moves(before.get(each), now.get(each)) for each in excused):
+        excused |= {each for each in changed if each[0].partition(" ")[0] in _FOLLOWERS}
+    for name, uid in sorted(changed - excused):
         former, present = before.get((name, uid)), now.get((name, uid))
-        if former == present or lost.excuses(name, former or (), present or ()):
-            continue
         if former is None:
             yield Finding(name, f"is created {_RESTARTED}")
         elif present is None:
@@ -186,6 +193,11 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
         else:
             more, less = _named(present - former), _named(former - present)
             yield Finding(name, f"has {more} instead of {less} {_RESTARTED}")
+
+
+def _moves(former: Collection[str] | None, present: Collection[str] | None) -> bool:
+    """Return whether a pod or a node comes or goes, or a pod gets a node."""
+    return former is None or present is None or _node_of(former) != _node_of(present)
 
 
 def _new_nodes(pods: Collection[str], before: Facts, now: Facts) -> dict[str, str]:

@@ -162,18 +162,40 @@ def test_another_attempt_at_a_group_may_take_other_nodes(spec: Json, changed_at:
 
 @pytest.mark.parametrize(("victim_node", "count"), [("n1", 0), ("n2", 2)])
 def test_another_attempt_at_a_group_may_preempt_pods(victim_node: str, count: int) -> None:
-    def waiting(at: str, other: str, other_node: str) -> Change:
+    """The victim is created again without a node; a claim follows the pod that got one."""
+
+    def cluster(at: str, other: str, other_node: str, finalizers: list[str]) -> Change:
         found = pod("p", node=at, namespace="default", labels={})
         found["spec"].update({"schedulingGroup": {"podGroupName": "gang"}})
         victim = pod(other, node=other_node, namespace="default", labels={})
-        return lambda manifests: manifests.update(p=found, victim=victim)
+        metadata = {"name": "data", "namespace": "default", "uid": "data", "finalizers": finalizers}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
+        return lambda manifests: manifests.update(p=found, victim=victim, claim=claim)
 
     entry = {"pod": "default/p", "since": "1970-01-01T00:01:00Z", "plugins": []}
     document = {"gated": [], "nominated": {}, "unschedulable": [entry]}
-    before = state(changed(waiting("", "victim", victim_node)), debug={(SCHEDULER, QUEUE): document})
-    before = replace(before, room_changed=59.0)
-    after = facts(state(changed(waiting("n1", "created-again", ""))))
+    former = changed(cluster("", "victim", victim_node, []))
+    before = replace(state(former, debug={(SCHEDULER, QUEUE): document}), room_changed=59.0)
+    after = facts(state(changed(cluster("n1", "created-again", "", ["x/y"]))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
+def test_what_follows_a_pod_is_found_without_it() -> None:
+    """A claim that changes alone was not at rest, whatever the scheduler forgets."""
+    entry = {"pod": "default/p", "since": "1970-01-01T00:01:00Z", "plugins": []}
+    document = {"gated": [], "nominated": {}, "unschedulable": [entry]}
+
+    def cluster(finalizers: list[str]) -> Change:
+        found = pod("p", namespace="default", labels={})
+        found["spec"].update({"schedulingGroup": {"podGroupName": "gang"}})
+        metadata = {"name": "data", "namespace": "default", "uid": "data", "finalizers": finalizers}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
+        return lambda manifests: manifests.update(p=found, claim=claim)
+
+    before = state(changed(cluster([])), debug={(SCHEDULER, QUEUE): document})
+    before = replace(before, room_changed=59.0)
+    (found,) = changes(facts(before), facts(state(changed(cluster(["x/y"])))), losses_of(before))
+    assert found.object == "persistentvolumeclaim default/data"
 
 
 @pytest.mark.parametrize(
