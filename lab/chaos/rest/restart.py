@@ -43,6 +43,9 @@ _FOLLOWERS: Final = frozenset({
 })  # fmt: skip
 """The kinds whose objects follow a pod that comes, goes or gets a node: owners, budgets and claims."""
 _PREEMPTION: Final = "DefaultPreemption"
+_NOT_NOMINATED: Final = "nomination none"
+_OF_NOMINATION: Final = ("nomination ", "nominatedNodeName")
+"""How the facts about a pod's nomination begin."""
 _RESTARTED: Final = "after all processes were restarted"
 
 
@@ -102,9 +105,11 @@ class Losses:
     """The knowledge that a restart takes from processes, from those of upstream, too.
 
     `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
-    no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `unwritten`: pods whose attempt failed,
-    as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups,
-    tried after all that may have made room: the next attempt may take other nodes, and preempt pods there, as
+    no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `gated_pods`: these pods; a scheduler
+    that starts knows of no preemption, tries one that is gated since its own began, and clears a nomination
+    that helps no more (preemption.go; kubernetes/kubernetes#141694). `unwritten`: pods whose attempt failed,
+    as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups, tried
+    after all that may have made room: the next attempt may take other nodes, and preempt pods there, as
     which nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods
     of groups that wait for evictions, though none is under way at rest. `delays`: whether the
     autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, or has a node
@@ -113,6 +118,7 @@ class Losses:
     """
 
     nodes: frozenset[str] = frozenset()
+    gated_pods: frozenset[str] = frozenset()
     unwritten: frozenset[str] = frozenset()
     late_attempts: frozenset[str] = frozenset()
     gated_members: frozenset[str] = frozenset()
@@ -130,7 +136,14 @@ class Losses:
         is_placed = f"{_NODE}{_NOWHERE}" in former and (
             rest in self.late_attempts or not freed.isdisjoint(present)
         )
-        return self.delays or rest in self.unwritten or is_placed
+        is_cleared = rest in self.gated_pods and _is_nomination_cleared(former, present)
+        return self.delays or rest in self.unwritten or is_placed or is_cleared
+
+
+def _is_nomination_cleared(former: Collection[str], present: Collection[str]) -> bool:
+    """Return whether a pod lost its nomination, and nothing else of it changed."""
+    difference = {*former} ^ {*present}
+    return _NOT_NOMINATED in present and all(each.startswith(_OF_NOMINATION) for each in difference)
 
 
 NOTHING: Final = Losses()
@@ -143,8 +156,10 @@ def losses_of(state: State) -> Losses:
     written = {str(key_of(pod)) for pod in state.of(kinds.POD) if _has_condition(pod)}
     unwritten = frozenset(entry["pod"] for entry in queue["unschedulable"] if entry["pod"] not in written)
     loop = state.debug.get((AUTOSCALER, LOOP)) or {}
+    kept = {node: found for node, pods in queue["nominated"].items() if (found := gated.intersection(pods))}
     return Losses(
-        nodes=frozenset(node for node, pods in queue["nominated"].items() if gated.intersection(pods)),
+        nodes=frozenset(kept),
+        gated_pods=frozenset().union(*kept.values()),
         unwritten=unwritten,
         late_attempts=frozenset(_late_attempts(queue, state)),
         gated_members=frozenset(_gated_members(queue, state)),

@@ -138,6 +138,29 @@ def test_a_restart_frees_the_room_that_was_kept_for_a_gated_pod(gated: str, node
 
 
 @pytest.mark.parametrize(
+    ("gated", "node", "nomination", "count"),
+    [("g", "", "", 0), ("g", "", "n2", 1), ("g", "n2", "", 1), ("other", "", "", 1)],
+    ids=["cleared", "another node", "bound", "not gated"],
+)
+def test_a_restart_takes_a_nomination_that_helps_no_more_from_a_gated_pod(
+    gated: str, node: str, nomination: str, count: int
+) -> None:
+    def waiting(at: str, nominated: str) -> Change:
+        found = pod("g", node=at, namespace="default", labels={})
+        found["status"]["nominatedNodeName"] = nominated
+        return lambda manifests: manifests.update(g=found)
+
+    document = {
+        "gated": [{"pod": f"default/{gated}"}],
+        "nominated": {"n1": ["default/g"]},
+        "unschedulable": [],
+    }
+    before = state(changed(waiting("", "n1")), debug={(SCHEDULER, QUEUE): document})
+    after = facts(state(changed(waiting(node, nomination))))
+    assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
+@pytest.mark.parametrize(
     ("spec", "changed_at", "count"),
     [
         ({"schedulingGroup": {"podGroupName": "gang"}}, 59.0, 0),
