@@ -46,6 +46,8 @@ _PREEMPTION: Final = "DefaultPreemption"
 _NOT_NOMINATED: Final = "nomination none"
 _OF_NOMINATION: Final = ("nomination ", "nominatedNodeName")
 """How the facts about a pod's nomination begin."""
+_UNSCHEDULABLE: Final = "Unschedulable"
+"""The reason of PodScheduled after an attempt that found no node."""
 _RESTARTED: Final = "after all processes were restarted"
 
 
@@ -153,7 +155,7 @@ def losses_of(state: State) -> Losses:
     """Return the knowledge that a restart takes from the processes now."""
     queue = state.debug.get((SCHEDULER, QUEUE)) or {"gated": (), "nominated": {}, "unschedulable": ()}
     gated = {entry["pod"] for entry in queue["gated"]}
-    written = {str(key_of(pod)) for pod in state.of(kinds.POD) if _has_condition(pod)}
+    written = {str(key_of(pod)) for pod in state.of(kinds.POD) if _shows_attempt(pod)}
     unwritten = frozenset(entry["pod"] for entry in queue["unschedulable"] if entry["pod"] not in written)
     loop = state.debug.get((AUTOSCALER, LOOP)) or {}
     kept = {node: found for node, pods in queue["nominated"].items() if (found := gated.intersection(pods))}
@@ -183,8 +185,14 @@ def _gated_members(queue: Json, state: State) -> Iterator[str]:
             yield entry["pod"]
 
 
-def _has_condition(pod: core.Pod) -> bool:
-    return get_condition(pod.status.conditions, "PodScheduled") is not None
+def _shows_attempt(pod: core.Pod) -> bool:
+    """Return whether a pod shows that it is bound, or that the scheduler has found no node for it.
+
+    One whose gates were removed shows SchedulingGated until an attempt at it is written, and the autoscaler
+    adds no node for it (cluster-autoscaler 1.36, ArrangePodsBySchedulability).
+    """
+    found = get_condition(pod.status.conditions, "PodScheduled")
+    return found is not None and (found.status == "True" or found.reason == _UNSCHEDULABLE)
 
 
 def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Finding]:

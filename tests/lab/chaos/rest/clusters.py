@@ -50,7 +50,8 @@ def pod(name: str, *, node: str = "n1", **metadata: Any) -> Manifest:
     if node:
         spec["nodeName"] = node
     else:
-        status = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        status = {"phase": "Pending", "conditions": [condition]}
     labels = {"labels": {"app": "web"}}
     return manifest("Pod", name, spec=spec, status=status, metadata={**labels, **metadata})
 

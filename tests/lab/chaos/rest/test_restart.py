@@ -290,7 +290,14 @@ def test_a_node_that_cannot_be_removed_is_looked_at_again(
 
 
 @pytest.mark.parametrize(
-    ("conditions", "count"), [([], 0), ([{"type": "PodScheduled", "status": "False"}], 1)]
+    ("conditions", "count"),
+    [
+        ([], 0),
+        ([{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}], 0),
+        ([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}], 1),
+        ([{"type": "PodScheduled", "status": "True"}], 1),
+    ],
+    ids=["none", "of gates that were removed", "of an attempt", "of a pod whose resize waits"],
 )
 def test_a_failure_that_could_not_be_written_is_written_by_the_next_attempt(
     conditions: Json, count: int
