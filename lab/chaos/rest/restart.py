@@ -114,9 +114,9 @@ class Losses:
     after all that may have made room: the next attempt may take other nodes, and preempt pods there, as
     which nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods
     of groups that wait for evictions, though none is under way at rest. `delays`: whether the
-    autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, or has a node
-    in mind for one that waits though it fits alone, as in a group (cluster-autoscaler 1.36, Hints): nodes may
-    come and go, and pods with them.
+    autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, takes one of
+    the gated pods for placed by its nomination, or has a node in mind for one that waits though it fits
+    alone, as in a group (cluster-autoscaler 1.36, Hints): nodes may come and go, and pods with them.
     """
 
     nodes: frozenset[str] = frozenset()
@@ -165,7 +165,7 @@ def losses_of(state: State) -> Losses:
         unwritten=unwritten,
         late_attempts=frozenset(_late_attempts(queue, state)),
         gated_members=frozenset(_gated_members(queue, state)),
-        delays=bool(loop and (any(loop[each] for each in _FORGOTTEN) or unwritten)),
+        delays=bool(loop and (any(loop[each] for each in _FORGOTTEN) or unwritten or kept)),
     )
 
 

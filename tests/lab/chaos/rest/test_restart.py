@@ -264,6 +264,19 @@ def test_an_autoscaler_forgets_that_it_waits(loop: Json, count: int) -> None:
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
 
+@pytest.mark.parametrize(("nominated", "count"), [({}, 1), ({"n1": ["default/g"]}, 0)])
+def test_an_autoscaler_sees_a_gated_pod_that_has_lost_its_nomination(nominated: Json, count: int) -> None:
+    queue = {"gated": [{"pod": "default/g"}], "nominated": nominated, "unschedulable": []}
+    loop = {"backedOffGroups": [], "inCooldown": False, "pendingHints": []}
+    for debug, found in (
+        ({(SCHEDULER, QUEUE): queue}, 1),
+        ({(SCHEDULER, QUEUE): queue, (AUTOSCALER, LOOP): loop}, count),
+    ):
+        before = state(changed(lambda manifests: manifests.pop("node")), debug=debug)
+        after = facts(state(correct()))
+        assert len(list(changes(facts(before), after, losses_of(before)))) == found
+
+
 @pytest.mark.parametrize(("deleting", "expected"), [([], False), (["n1"], True)])
 def test_a_drain_goes_on(deleting: list[str], expected: bool) -> None:
     loop = {(AUTOSCALER, LOOP): {"deleting": deleting}}
