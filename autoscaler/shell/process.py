@@ -237,6 +237,7 @@ class _LoopRunner:
                 "recheckTimeout": state.options.unremovable_node_recheck_timeout,
                 "utilization": {name: used.share for name, used in planner.utilization.items()},
                 "pendingHints": sorted(state.pending_hints.nodes()),
+                "heldByHints": planner.held_by_hints(),
                 "deleting": sorted(state.deletions.nodes()),
                 "doubtfulTaints": sorted(state.doubtful_taints),
                 "backedOffGroups": [name for name in sorted(state.view.groups) if backoff.status(name, now)],

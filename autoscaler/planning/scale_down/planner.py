@@ -53,6 +53,10 @@ class ScaleDownPlanner:
     def unneeded_names(self) -> list[str]:
         return self.unneeded_nodes.names()
 
+    def held_by_hints(self) -> list[str]:
+        """Return the nodes that an autoscaler without the hints of earlier loops might find removable."""
+        return sorted(self._simulator.held_by_hints)
+
     def update_cluster_state(self, inputs: ScaleDownInput, candidates: Sequence[core.Node]) -> None:
         """Find which candidates are unneeded. The snapshot is the same afterwards."""
         self.updated_at = inputs.at.now
