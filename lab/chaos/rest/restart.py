@@ -33,7 +33,7 @@ from nominee.machinery.wire.values.scalars import Json
 
 Facts = Mapping[tuple[str, str], frozenset[str]]
 """The facts of each object, by its name and uid."""
-_FORGOTTEN: Final = ("backedOffGroups", "inCooldown", "pendingHints")
+_FORGOTTEN: Final = ("backedOffGroups", "heldByHints", "inCooldown", "pendingHints")
 """What an autoscaler keeps in memory, in its `/debug/loop`."""
 _NODE, _NOWHERE = "node ", "none"
 """The begin of the fact that names the node of a pod, and its end for one that has none."""
@@ -115,8 +115,9 @@ class Losses:
     which nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods
     of groups that wait for evictions, though none is under way at rest. `delays`: whether the
     autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, takes one of
-    the gated pods for placed by its nomination, or has a node in mind for one that waits though it fits
-    alone, as in a group (cluster-autoscaler 1.36, Hints): nodes may come and go, and pods with them.
+    the gated pods for placed by its nomination, has a node in mind for one that waits though it fits
+    alone, as in a group, or keeps a node for which there are places in mind that not all of its pods fit
+    (cluster-autoscaler 1.36, Hints): nodes may come and go, and pods with them.
     """
 
     nodes: frozenset[str] = frozenset()
@@ -165,7 +166,7 @@ def losses_of(state: State) -> Losses:
         unwritten=unwritten,
         late_attempts=frozenset(_late_attempts(queue, state)),
         gated_members=frozenset(_gated_members(queue, state)),
-        delays=bool(loop and (any(loop[each] for each in _FORGOTTEN) or unwritten or kept)),
+        delays=bool(loop and (any(loop.get(each) for each in _FORGOTTEN) or unwritten or kept)),
     )
 
 

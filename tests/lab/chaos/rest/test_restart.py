@@ -255,6 +255,7 @@ def test_a_pod_of_a_group_waits_for_evictions_that_are_over(
         ({"backedOffGroups": ["pool"]}, 0),
         ({"inCooldown": True}, 0),
         ({"pendingHints": ["node"]}, 0),
+        ({"heldByHints": ["node"]}, 0),
     ],
 )
 def test_an_autoscaler_forgets_that_it_waits(loop: Json, count: int) -> None:
