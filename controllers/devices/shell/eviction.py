@@ -109,7 +109,8 @@ class DeviceTaintEviction(Controller):
             return left
         await self._evict(pod)
         self._waiting.discard(uid)
-        if self.pods.get(key.name, key.namespace) is not None:
+        shown = self.pods.get(key.name, key.namespace)
+        if shown is not None and shown.metadata.uid == uid:  # else the watch has shown its deletion
             self._evicted.add(uid)
         return None
 

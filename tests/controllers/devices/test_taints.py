@@ -156,6 +156,26 @@ async def test_a_pod_that_terminates_is_forgotten(seconds: int) -> None:
     assert controller._waiting | controller._evicted == set()
 
 
+async def test_a_pod_that_is_replaced_while_it_is_evicted_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    api = FakeApi()
+    api.put(running_pod())
+    context = context_of(api, FakeClock(ADDED))
+    pods = context.informers.of(kinds.POD)
+    pods._put(running_pod())
+    controller = DeviceTaintEviction(context)
+    context.informers.of(kinds.RESOURCE_CLAIM)._put(user())
+    context.informers.of(kinds.RESOURCE_SLICE)._put(tainted(taint()))
+
+    async def replaces(client: Client, evicted: core.Pod, *_: object, **__: object) -> None:
+        pods._put(running_pod("uid-new"))
+
+    monkeypatch.setattr(eviction, "disrupt", replaces)
+    await controller.reconcile(ObjectKey("default", "p"))
+    assert controller._waiting | controller._evicted == set()
+
+
 async def test_the_first_sight_of_a_taint_without_a_time_is_kept_in_a_full_cache(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
