@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 from nominee.lab.chaos.rest.due import due_seconds
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
+from nominee.lab.chaos.rest.losses import losses_of
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, has_drains, recheck_seconds
 from nominee.lab.chaos.rest.observation import observe, outstanding
-from nominee.lab.chaos.rest.restart import changes, facts, losses_of
+from nominee.lab.chaos.rest.restart import changes, facts
 from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
 from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_jobs, has_refused_pods

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos import restarting
-from nominee.lab.chaos.rest import restart
+from nominee.lab.chaos.rest.losses import NOTHING, Losses
 from nominee.lab.chaos.rest.state import Expectations, Finding
 from nominee.lab.history.revision import Revision
 from tests.lab.invariants.histories import History, lease, pod
@@ -52,7 +52,7 @@ async def restarted(
     monkeypatch: pytest.MonkeyPatch,
     *,
     waited: bool = False,
-    lost: restart.Losses = restart.NOTHING,
+    lost: Losses = NOTHING,
 ) -> str:
     """Return the changes by a restart of a cluster; its rules have no finding, perhaps after a while."""
 
@@ -169,12 +169,12 @@ async def test_what_was_due_may_be_retried_before_the_restart(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("lost", "found"),
     [
-        (restart.NOTHING, "scheduler kept one; kubelet kept one"),
-        (restart.Losses(delays=True), "kubelet kept one"),
+        (NOTHING, "scheduler kept one; kubelet kept one"),
+        (Losses(delays=True), "kubelet kept one"),
     ],
 )
 async def test_the_memory_of_processes_that_may_forget_is_left_out(
-    lost: restart.Losses, found: str, monkeypatch: pytest.MonkeyPatch
+    lost: Losses, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     freed = [Finding(name, "kept one") for name in ("scheduler", "kubelet")]
     monkeypatch.setattr(restarting, "freed_by_restart", lambda *_: freed)

@@ -10,8 +10,9 @@ from nominee.controllers.jobs.shell.expiry import FinishedJobs
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer
+from nominee.lab.chaos.rest.losses import losses_of
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP, has_drains, recheck_seconds
-from nominee.lab.chaos.rest.restart import Facts, changes, facts, losses_of
+from nominee.lab.chaos.rest.restart import Facts, changes, facts
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
@@ -198,7 +199,7 @@ def test_another_attempt_at_a_group_may_preempt_pods(victim_node: str, count: in
     entry = {"pod": "default/p", "since": "1970-01-01T00:01:00Z", "plugins": []}
     document = {"gated": [], "nominated": {}, "unschedulable": [entry]}
     former = changed(cluster("", "victim", victim_node, []))
-    before = replace(state(former, debug={(SCHEDULER, QUEUE): document}), room_changed=59.0)
+    before = replace(state(former, debug={(SCHEDULER, QUEUE): document}), room_changed={None: 59.0})
     after = facts(state(changed(cluster("n1", "created-again", "", ["x/y"]))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
@@ -216,7 +217,7 @@ def test_what_follows_a_pod_is_found_without_it() -> None:
         return lambda manifests: manifests.update(p=found, claim=claim)
 
     before = state(changed(cluster([])), debug={(SCHEDULER, QUEUE): document})
-    before = replace(before, room_changed=59.0)
+    before = replace(before, room_changed={None: 59.0})
     (found,) = changes(facts(before), facts(state(changed(cluster(["x/y"])))), losses_of(before))
     assert found.object == "persistentvolumeclaim default/data"
 

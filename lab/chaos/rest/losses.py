@@ -1,0 +1,120 @@
+"""The knowledge that a restart takes from processes, from those of upstream, too. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
+from nominee.lab.chaos.rest.past.changes_of_room import last_for
+from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, entries_of_others
+from nominee.lab.chaos.rest.state import State
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import get_condition, key_of
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import parse_rfc3339
+from nominee.machinery.wire.values.scalars import Json
+
+OF_NODE, NOMINATION, NONE = "node ", "nomination ", "none"
+"""How the facts begin that name a pod's node and nomination, and how they end for one that has none."""
+_FORGOTTEN: Final = ("backedOffGroups", "heldByHints", "inCooldown", "pendingHints")
+"""What an autoscaler keeps in memory, in its `/debug/loop`."""
+_PREEMPTION: Final = "DefaultPreemption"
+_UNSCHEDULABLE: Final = "Unschedulable"
+"""The reason of PodScheduled after an attempt that found no node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Losses:
+    """The knowledge that a restart takes from the processes of a cluster.
+
+    `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
+    no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `gated_pods`: these pods; a scheduler
+    that starts knows of no preemption, tries one that is gated since its own began, and clears a nomination
+    that helps no more (preemption.go; kubernetes/kubernetes#141694). `unwritten`: pods whose attempt failed,
+    as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups, tried
+    after all that may have made room: the next attempt may take other nodes, and preempt pods there, as
+    which nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods
+    of groups that wait for evictions, though none is under way at rest. `delays`: whether the
+    autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, takes one of
+    the gated pods for placed by its nomination, has a node in mind for one that waits though it fits
+    alone, as in a group, or keeps a node for which there are places in mind that not all of its pods fit
+    (cluster-autoscaler 1.36, Hints): nodes may come and go, and pods with them.
+    """
+
+    nodes: frozenset[str] = frozenset()
+    gated_pods: frozenset[str] = frozenset()
+    unwritten: frozenset[str] = frozenset()
+    late_attempts: frozenset[str] = frozenset()
+    gated_members: frozenset[str] = frozenset()
+    delays: bool = False
+
+    def __bool__(self) -> bool:
+        return any((self.nodes, self.unwritten, self.late_attempts, self.gated_members, self.delays))
+
+    def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
+        """Return whether a pod or a node changed for this."""
+        kind, _, rest = name.partition(" ")
+        if kind not in ("pod", "node"):
+            return False
+        freed = {f"{OF_NODE}{node}" for node in self.nodes}
+        is_placed = f"{OF_NODE}{NONE}" in former and (
+            rest in self.late_attempts or not freed.isdisjoint(present)
+        )
+        is_cleared = rest in self.gated_pods and _is_nomination_cleared(former, present)
+        return self.delays or rest in self.unwritten or is_placed or is_cleared
+
+
+def _is_nomination_cleared(former: Collection[str], present: Collection[str]) -> bool:
+    """Return whether a pod lost its nomination, and nothing else of it changed."""
+    difference = {*former} ^ {*present}
+    is_of_nomination = (each.startswith((NOMINATION, "nominatedNodeName")) for each in difference)
+    return f"{NOMINATION}{NONE}" in present and all(is_of_nomination)
+
+
+NOTHING: Final = Losses()
+
+
+def losses_of(state: State) -> Losses:
+    """Return the knowledge that a restart takes from the processes now."""
+    queue = state.debug.get((SCHEDULER, QUEUE)) or {"gated": (), "nominated": {}, "unschedulable": ()}
+    gated = {entry["pod"] for entry in queue["gated"]}
+    written = {str(key_of(pod)) for pod in state.of(kinds.POD) if _shows_attempt(pod)}
+    unwritten = frozenset(entry["pod"] for entry in queue["unschedulable"] if entry["pod"] not in written)
+    loop = state.debug.get((AUTOSCALER, LOOP)) or {}
+    kept = {node: found for node, pods in queue["nominated"].items() if (found := gated.intersection(pods))}
+    return Losses(
+        nodes=frozenset(kept),
+        gated_pods=frozenset().union(*kept.values()),
+        unwritten=unwritten,
+        late_attempts=frozenset(_late_attempts(queue, state)),
+        gated_members=frozenset(_gated_members(queue, state)),
+        delays=bool(loop and (any(loop.get(each) for each in _FORGOTTEN) or unwritten or kept)),
+    )
+
+
+def _late_attempts(queue: Json, state: State) -> Iterator[str]:
+    """Yield the waiting pods of groups that were tried after all that may have made room."""
+    for entry, pod in entries_of_others(queue, state.of(kinds.POD)):
+        is_of_group = pod.spec.HasField("schedulingGroup")
+        if is_of_group and parse_rfc3339(entry["since"]) > last_for(pod, state.room_changed):
+            yield entry["pod"]
+
+
+def _gated_members(queue: Json, state: State) -> Iterator[str]:
+    """Yield the pods of groups that PreEnqueue holds back until their victims are deleted."""
+    members = {str(key_of(pod)) for pod in state.of(kinds.POD) if pod.spec.HasField("schedulingGroup")}
+    for entry in queue["gated"]:
+        if entry["pod"] in members and _PREEMPTION in entry["plugins"]:
+            yield entry["pod"]
+
+
+def _shows_attempt(pod: core.Pod) -> bool:
+    """Return whether a pod shows that it is bound, or that the scheduler has found no node for it.
+
+    One whose gates were removed shows SchedulingGated until an attempt at it is written, and the autoscaler
+    adds no node for it (cluster-autoscaler 1.36, ArrangePodsBySchedulability).
+    """
+    found = get_condition(pod.status.conditions, "PodScheduled")
+    return found is not None and (found.status == "True" or found.reason == _UNSCHEDULABLE)
