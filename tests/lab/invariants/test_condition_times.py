@@ -11,8 +11,8 @@ from nominee.lab.history.invariants.checking.answers import Answer, Method, Outc
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.objects.condition_times import ConditionTimes
 from nominee.machinery.api import kinds
-from nominee.machinery.api.pb import apps, autoscaling, core
-from tests.lab.invariants.histories import BEGIN, History, pod, violations_of
+from nominee.machinery.api.pb import apps, autoscaling, core, policy
+from tests.lab.invariants.histories import BEGIN, History, lease, pod, violations_of
 
 Row = tuple[str, str, int]
 """Type, status and the seconds of the last transition after the history's begin."""
@@ -37,6 +37,30 @@ def _replica_set(type_: str, reason: str, seconds: int) -> apps.ReplicaSet:
 
 def _problems(history: History) -> list[str]:
     return [violation.message for violation in violations_of(ConditionTimes, history)]
+
+
+def _budget(status: str, seconds: int, *, evicted: int = 0) -> policy.PodDisruptionBudget:
+    """Return a budget; `evicted`: when the disruption of a pod that it counts was allowed, 0 for none."""
+    found = policy.PodDisruptionBudget()
+    found.metadata.name, found.metadata.namespace, found.metadata.uid = "web", "default", "uid-web"
+    row = found.status.conditions.add(type="DisruptionAllowed", status=status, reason="x")
+    row.lastTransitionTime.seconds = int(BEGIN) + seconds
+    if evicted:
+        found.status.disruptedPods["web-0"].seconds = int(BEGIN) + evicted
+    return found
+
+
+@pytest.mark.parametrize(
+    ("evicted", "served", "count"),
+    [(4, False, 0), (4, True, 1), (0, False, 1), (6, False, 1)],
+    ids=["frozen", "it served others", "no eviction", "allowed later"],
+)
+def test_a_frozen_api_server_writes_late_that_an_eviction_was_allowed(
+    evicted: int, served: bool, count: int
+) -> None:
+    history = History().put(_budget("False", 0), _budget("True", 4)).wait(3)
+    history.put(*[lease("n1")] * served).wait(1).put(_budget("False", 4, evicted=evicted))
+    assert len(_problems(history)) == count
 
 
 def test_usual_writes() -> None:

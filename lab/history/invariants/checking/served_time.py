@@ -11,6 +11,7 @@ from nominee.machinery.api.kinds import LEASE
 ABSENT_SECONDS: Final = 12.0
 """No write for so long shows that no API server runs: a kubelet renews the lease of its node each 10 s."""
 _ABSENCES_MAX: Final = 1_000
+_WRITES_MAX: Final = 200
 
 
 class ServedTime:
@@ -24,6 +25,8 @@ class ServedTime:
         self._last: float | None = None
         self._has_leases = False
         self._absences: deque[tuple[float, float]] = deque(maxlen=_ABSENCES_MAX)
+        self._writes: deque[float] = deque(maxlen=_WRITES_MAX)
+        """The times of the last writes."""
 
     def observe(self, revision: Revision) -> None:
         """Note a write. Keys that etcd removes when their lease is over need no API server."""
@@ -33,6 +36,7 @@ class ServedTime:
         if self._last is not None and revision.time - self._last > ABSENT_SECONDS:
             self._absences.append((self._last, revision.time))
         self._last = revision.time
+        self._writes.append(revision.time)
 
     def between(self, start: float, end: float) -> float:
         """Return the seconds from one time to another one without the absences between.
@@ -44,3 +48,8 @@ class ServedTime:
             absences.append((self._last, end))
         absent = (min(end, until) - max(start, since) for since, until in absences)
         return end - start - sum(each for each in absent if each > 0.0)
+
+    def is_silent(self, start: float, end: float) -> bool:
+        """Return whether nothing was written between two times, as by frozen API servers."""
+        is_known = len(self._writes) < _WRITES_MAX or self._writes[0] <= start
+        return is_known and not any(start <= each < end for each in self._writes)

@@ -14,7 +14,7 @@ from nominee.lab.history.invariants.checking.checker import Checker, Invariant, 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.former_objects import FORMER_OBJECT, FormerObjects
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import KINDS, AnyKind
+from nominee.machinery.api.kinds import KINDS, POD_DISRUPTION_BUDGET, AnyKind
 from nominee.machinery.api.objects import get_condition, metadata_of
 from nominee.machinery.api.pb import core
 
@@ -26,6 +26,9 @@ _OF_MEMORY: Final = frozenset({"PodResizePending", "PodResizeInProgress", "Disru
 _OF_READINESS: Final = frozenset({"ContainersReady", "Ready"})
 _OF_CONTAINERS: Final = _OF_READINESS | {"PodReadyToStartContainers"}
 """Conditions that a kubelet makes of the states of containers."""
+_DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
+_THAWED_SECONDS: Final = 0.5
+"""What an API server had begun before it was frozen is written so soon after it."""
 _ANOTHER_BEFORE: Final = frozenset({"FailedUpdateScale"})
 """Reasons of conditions that had another status before in the same sync (HPA, reconcileAutoscaler)."""
 RESOLUTION_SECONDS: Final = 2.0
@@ -87,6 +90,9 @@ class ConditionTimes(Checker):
             "unseen-not-ready": "Ready was False for the node's sake, and its kubelet may not have seen it",
             "written-late": "a container of the pod ended or crashed, or the last one, without probes and "
             "gates, began in the second of both times: the kubelet reports late what happened then",
+            "evicted-late": "the API server has allowed an eviction in the second of both times, as the "
+            f"budget shows, and nothing was written since then until {_THAWED_SECONDS:g} s before: it was "
+            "frozen",
             "bound-already": "PodScheduled of a bound pod became True or False, which pods-move-forward "
             "finds: the kubelet takes back what a second scheduler wrote, with the time that it knows",
             "sent-early": f"the write was late: it was sent within {RESOLUTION_SECONDS:g} s after the former "
@@ -143,13 +149,26 @@ class ConditionTimes(Checker):
             problem = _transition(old, each, age, revision.time)
             if not problem:
                 continue
-            if exception := _exception(each, old, revision):
+            if exception := self._exception(each, old, revision):
                 self.allow(exception)
             elif old.status != each.status and self.settings.observes_answers:
                 kept = _Kept(revision, old, each, since, f"the condition {each.type} {problem}")
                 self._kept.setdefault((revision.key, revision.revision), []).append(kept)
             else:
                 yield self.violation(f"the condition {each.type} {problem}", revision)
+
+    def _exception(self, new: core.PodCondition, old: core.PodCondition, revision: Revision) -> str:
+        """Return the exception that the object itself shows, or ""."""
+        if _is_marked(new.type, _conditions(revision.previous)):
+            return "unseen-not-ready"
+        if _is_late(new, old, revision.object):
+            return "written-late"
+        decided = new.lastTransitionTime.seconds + 1.0
+        if _is_of_eviction(new, revision) and self.served_time.is_silent(
+            decided, revision.time - _THAWED_SECONDS
+        ):
+            return "evicted-late"
+        return "bound-already" if _is_of_bound(new, old, revision.previous) else ""
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
         """Drop the transitions of a write that was sent early."""
@@ -170,13 +189,14 @@ class ConditionTimes(Checker):
                 yield self.violation(each.problem, each.revision)
 
 
-def _exception(new: core.PodCondition, old: core.PodCondition, revision: Revision) -> str:
-    """Return the exception that the pod itself shows, or ""."""
-    if _is_marked(new.type, _conditions(revision.previous)):
-        return "unseen-not-ready"
-    if _is_late(new, old, revision.object):
-        return "written-late"
-    return "bound-already" if _is_of_bound(new, old, revision.previous) else ""
+def _is_of_eviction(condition: core.PodCondition, revision: Revision) -> bool:
+    """Return whether a budget counts an eviction since this write, allowed in a condition's second."""
+    before, budget = revision.before(POD_DISRUPTION_BUDGET), revision.after(POD_DISRUPTION_BUDGET)
+    if before is None or budget is None or condition.type != _DISRUPTION_ALLOWED:
+        return False
+    new = budget.status.disruptedPods.keys() - before.status.disruptedPods.keys()
+    times = {budget.status.disruptedPods[each].seconds for each in new}
+    return condition.status == "False" and condition.lastTransitionTime.seconds in times
 
 
 def _is_of_bound(new: core.PodCondition, old: core.PodCondition, obj: Message | None) -> bool:
