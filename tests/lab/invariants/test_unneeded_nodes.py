@@ -125,3 +125,17 @@ def test_a_pod_that_stays_counts_whatever_the_clock_says() -> None:
     tainted_node.spec.taints[0].value = str(int(BEGIN) + 99)
     history = History().put(ready(), LARGE, *seconds(20)).delete(LARGE)
     assert violations_of(UnneededNodes, history.put(tainted_node), SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("pending", "cpu", "allocated", "is_needed"),
+    [("Infeasible", "3", "1", False), ("Deferred", "3", "1", True), ("", "1", "3", True)],
+    ids=["infeasible", "deferred", "not made smaller yet"],
+)
+def test_a_resize_counts_as_for_the_scheduler(
+    pending: str, cpu: str, allocated: str, is_needed: bool
+) -> None:
+    conditions = {"PodResizePending": pending} if pending else {}
+    resized = pod("p", node="n1", cpu=cpu, allocated=allocated, conditions=conditions)
+    history = History().put(ready(), resized, *seconds(20), TAINTED)
+    assert bool(violations_of(UnneededNodes, history, SETTINGS)) is is_needed

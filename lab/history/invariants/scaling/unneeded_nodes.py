@@ -80,9 +80,10 @@ class UnneededNodes(Checker):
     Less than the threshold must have been asked for in each loop of the unneeded time. A node that is not
     ready has another time, and one with devices another measure: they are left out, and so are nodes with
     pods that terminate. One that terminated for long counted no more before it was gone; how far the clock
-    was ahead that decided this, the value of the taint shows, which is the autoscaler's time.
+    was ahead that decided this, the value of the taint shows, which is the autoscaler's time. A resize counts
+    as it does for the scheduler: the most of desired, allocated and actual, and no desire that is infeasible.
     Source: cluster-autoscaler 1.36, core/scaledown/unneeded and eligibility, simulator/utilization,
-    utils/drain (IsPodLongTerminating).
+    utils/pod (PodRequests), utils/drain (IsPodLongTerminating).
     """
 
     about = Invariant(
@@ -120,7 +121,7 @@ class UnneededNodes(Checker):
                 continue
             uid = each.metadata.uid
             if each is pod and not is_terminal(pod) and not is_expendable(pod, self.settings.scale_down):
-                node.pods[uid] = pod_requests(pod)
+                node.pods[uid] = pod_requests(pod, use_status=True, pod_level_status=True)
             else:
                 node.pods.pop(uid, None)
             if uid in node.pods and is_terminating(each):
