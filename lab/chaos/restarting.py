@@ -49,8 +49,8 @@ name, until bindTimeoutSeconds are over (kube-scheduler 1.36, checkBindings).
 STEADY_SECONDS: Final = 12.0
 """For so long nothing changes before the restart, where the cluster came to rest only now."""
 _LOOKS_MAX: Final = 10
-_DUE_MAX: Final = 3
-"""How often what is due is waited for: its consequences may have deadlines, too."""
+_WAITS_MAX: Final = 3
+"""How often late work, and what is due, is waited for: both may have consequences of the kind."""
 _FORGETFUL: Final = (SCHEDULER, AUTOSCALER)
 """The components of `Losses`."""
 _NAMED_MAX: Final = 5
@@ -73,15 +73,19 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
         began, held = await _held(cluster)
         state = await observe(cluster, expectations)
-        for _ in range(_DUE_MAX):
+        for _ in range(_WAITS_MAX):
+            first = state
             # What was due may have made room that no event announces.
             if pause := _pause(state):
                 state, began, held = await _later(cluster, expectations, pause)
             # A deadline that is over meanwhile is no change by the restart.
-            pause = due_seconds(state, RESTARTED_SECONDS + LATER_SECONDS)
-            if not pause:
+            due = due_seconds(state, RESTARTED_SECONDS + LATER_SECONDS)
+            if due:
+                state, began, held = await _later(cluster, expectations, due)
+            # A pod that has got a node by the flush may have freed one that is being drained now. A pod that
+            # waits on as before has waited for long enough.
+            if not due and facts(state) == facts(first):
                 break
-            state, began, held = await _later(cluster, expectations, pause)
         before, lost = facts(state), losses_of(state)
         await cluster.crash_all()
         found: Sequence[str] = ()

@@ -135,6 +135,19 @@ async def test_a_pod_that_waits_for_the_flush_is_tried_before_the_restart(
     assert cluster.slept == [restarting.FLUSHED_SECONDS, *[restarting.STEADY_SECONDS] * 2]
 
 
+async def test_a_drain_that_the_flush_began_ends_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(["waits", "drains", "drains", "drains", "a"])
+    assert await restarted(cluster, monkeypatch) == ""
+    steady = restarting.STEADY_SECONDS
+    assert cluster.slept == [restarting.FLUSHED_SECONDS, steady, restarting.DRAINED_SECONDS, steady]
+
+
+async def test_a_pod_that_waits_on_after_the_flush_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(["waits"])
+    assert await restarted(cluster, monkeypatch) == ""
+    assert cluster.slept == [restarting.FLUSHED_SECONDS, restarting.STEADY_SECONDS]
+
+
 async def test_a_drain_that_a_budget_refuses_ends_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(["drains", "a"])
     assert await restarted(cluster, monkeypatch) == ""
