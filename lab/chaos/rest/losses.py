@@ -11,9 +11,10 @@ from nominee.lab.chaos.rest.past.changes_of_room import last_for
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, entries_of_others
 from nominee.lab.chaos.rest.state import State
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import get_condition, key_of
+from nominee.machinery.api.objects import get_condition, has_ended, key_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import parse_rfc3339
+from nominee.machinery.scheduling import node_affinity
 from nominee.machinery.wire.values.scalars import Json
 
 OF_NODE, NOMINATION, NONE = "node ", "nomination ", "none"
@@ -36,7 +37,9 @@ class Losses:
     as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups, tried
     after all that may have made room: the next attempt may take other nodes, and preempt pods there, as
     which nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods
-    of groups that wait for evictions, though none is under way at rest. `delays`: whether the
+    of groups that wait for evictions, though none is under way at rest. `misplaced_pods`: pods on a node that
+    has lost a label of theirs, which a kubelet that starts refuses (kubernetes/kubernetes#124586, open in
+    1.36); their owners create others, and nodes come for these. `delays`: whether the
     autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, takes one of
     the gated pods for placed by its nomination, has a node in mind for one that waits though it fits
     alone, as in a group, or keeps a node for which there are places in mind that not all of its pods fit
@@ -48,10 +51,12 @@ class Losses:
     unwritten: frozenset[str] = frozenset()
     late_attempts: frozenset[str] = frozenset()
     gated_members: frozenset[str] = frozenset()
+    misplaced_pods: frozenset[str] = frozenset()
     delays: bool = False
 
     def __bool__(self) -> bool:
-        return any((self.nodes, self.unwritten, self.late_attempts, self.gated_members, self.delays))
+        of_scheduler = self.nodes, self.unwritten, self.late_attempts, self.gated_members
+        return any((*of_scheduler, self.misplaced_pods, self.delays))
 
     def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
         """Return whether a pod or a node changed for this."""
@@ -90,6 +95,7 @@ def losses_of(state: State) -> Losses:
         unwritten=unwritten,
         late_attempts=frozenset(_late_attempts(queue, state)),
         gated_members=frozenset(_gated_members(queue, state)),
+        misplaced_pods=frozenset(_misplaced_pods(state)),
         delays=bool(loop and (any(loop.get(each) for each in _FORGOTTEN) or unwritten or kept)),
     )
 
@@ -108,6 +114,15 @@ def _gated_members(queue: Json, state: State) -> Iterator[str]:
     for entry in queue["gated"]:
         if entry["pod"] in members and _PREEMPTION in entry["plugins"]:
             yield entry["pod"]
+
+
+def _misplaced_pods(state: State) -> Iterator[str]:
+    """Yield the pods whose node has lost a label that they ask for."""
+    nodes = {node.metadata.name: node for node in state.of(kinds.NODE)}
+    for pod in state.of(kinds.POD):
+        node = nodes.get(pod.spec.nodeName)
+        if node is not None and not has_ended(pod) and not node_affinity.matches(pod, node):
+            yield str(key_of(pod))
 
 
 def _shows_attempt(pod: core.Pod) -> bool:

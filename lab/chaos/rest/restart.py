@@ -32,6 +32,8 @@ _FOLLOWERS: Final = frozenset({
     *("persistentvolumeclaim", "persistentvolume", "resourceclaim"),
 })  # fmt: skip
 """The kinds whose objects follow a pod that comes, goes or gets a node: owners, budgets and claims."""
+_FAILED: Final = "Failed"
+"""The fact of a pod that has failed: its phase."""
 _RESTARTED: Final = "after all processes were restarted"
 
 
@@ -91,8 +93,9 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
     released = _new_nodes(lost.gated_members, before, now)
     for name, node in sorted(released.items()):
         yield Finding(name, f"waits in the state Gated, and fits on {node}")  # as of a pod without a group
-    if released or _has_victims(before, now, _new_nodes(lost.late_attempts, before, now).values()):
-        # Others of the group follow, victims are created again, and nodes come for them.
+    has_victims = _has_victims(before, now, _new_nodes(lost.late_attempts, before, now).values())
+    if released or has_victims or _has_failed(lost.misplaced_pods, before, now):
+        # Others of the group follow, victims and refused pods are created again, and nodes come for them.
         lost = replace(lost, delays=True)
     changed = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
     excused = {each for each in changed if lost.excuses(each[0], before.get(each, ()), now.get(each, ()))}
@@ -120,6 +123,12 @@ def _new_nodes(pods: Collection[str], before: Facts, now: Facts) -> dict[str, st
     both = (each for each in before.keys() & now.keys() if each[0] in names)
     found = {each[0]: _node_of(now[each]) for each in both if not _node_of(before[each])}
     return {name: node for name, node in found.items() if node}
+
+
+def _has_failed(pods: Collection[str], before: Facts, now: Facts) -> bool:
+    """Return whether some of these pods have failed meanwhile, or are gone."""
+    former = (each for each in before if each[0].removeprefix("pod ") in pods)
+    return any(_FAILED not in before[each] and _FAILED in now.get(each, {_FAILED}) for each in former)
 
 
 def _has_victims(before: Facts, now: Facts, nodes: Collection[str]) -> bool:

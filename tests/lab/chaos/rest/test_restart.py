@@ -250,6 +250,33 @@ def test_a_pod_of_a_group_waits_for_evictions_that_are_over(
 
 
 @pytest.mark.parametrize(
+    ("asked", "phase", "count"),
+    [("fast", "Failed", 0), ("fast", "Running", 1), ("slow", "Failed", 2)],
+    ids=["refused", "not refused", "its node suits it"],
+)
+def test_a_kubelet_that_starts_refuses_a_pod_whose_node_has_lost_a_label(
+    asked: str, phase: str, count: int
+) -> None:
+    """Its owner creates another one."""
+
+    def cluster(phase: str, *others: str) -> Change:
+        found = {name: pod(name, node="", namespace="default", labels={}) for name in others}
+        found["p"] = pod("p", node="n1", namespace="default", labels={})
+        found["p"]["spec"]["nodeSelector"] = {"disk": asked}
+        found["p"]["status"]["phase"] = phase
+
+        def change(manifests: Manifests) -> None:
+            manifests.update(found)
+            manifests["node"]["metadata"]["labels"] = {"disk": "slow"}
+
+        return change
+
+    before = state(changed(cluster("Running")))
+    after = facts(state(changed(cluster(phase, "created"))))
+    assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
+@pytest.mark.parametrize(
     ("loop", "count"),
     [
         ({}, 1),
