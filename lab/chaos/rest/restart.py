@@ -93,8 +93,8 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
     released = _new_nodes(lost.gated_members, before, now)
     for name, node in sorted(released.items()):
         yield Finding(name, f"waits in the state Gated, and fits on {node}")  # as of a pod without a group
-    has_victims = _has_victims(before, now, _new_nodes(lost.late_attempts, before, now).values())
-    if released or has_victims or _has_failed(lost.misplaced_pods, before, now):
+    taken = {*_new_nodes(lost.late_attempts, before, now).values(), *_taken(lost, before, now)}
+    if released or _has_victims(before, now, taken) or _has_failed(lost.misplaced_pods, before, now):
         # Others of the group follow, victims and refused pods are created again, and nodes come for them.
         lost = replace(lost, delays=True)
     changed = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
@@ -123,6 +123,18 @@ def _new_nodes(pods: Collection[str], before: Facts, now: Facts) -> dict[str, st
     both = (each for each in before.keys() & now.keys() if each[0] in names)
     found = {each[0]: _node_of(now[each]) for each in both if not _node_of(before[each])}
     return {name: node for name, node in found.items() if node}
+
+
+def _taken(lost: Losses, before: Facts, now: Facts) -> Iterator[str]:
+    """Yield the nodes without room for a gated pod now that another pod which waited has got, or may get.
+
+    The room that was kept for the gated pod and that of victims together may suffice for the other one.
+    """
+    gated = {f"pod {each}" for each in lost.gated_pods}
+    for each in before.keys() & now.keys():
+        if f"{OF_NODE}{NONE}" in before[each] and each[0] not in gated:
+            more = now[each] - before[each]
+            yield from (node for node in lost.nodes if more & {f"{OF_NODE}{node}", f"{NOMINATION}{node}"})
 
 
 def _has_failed(pods: Collection[str], before: Facts, now: Facts) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -135,6 +136,35 @@ def test_a_restart_frees_the_room_that_was_kept_for_a_gated_pod(gated: str, node
     }
     before = state(changed(waiting("")), debug={(SCHEDULER, QUEUE): document})
     after = facts(state(changed(waiting(node))))
+    assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
+@pytest.mark.parametrize(
+    ("taker", "node", "nomination", "victim_node", "count"),
+    [
+        ("p", "", "n1", "n1", 0),
+        ("p", "n1", "", "n1", 0),
+        ("p", "", "n2", "n2", 2),
+        ("p", "", "n1", "n2", 2),
+        ("p", "", "", "n1", 1),
+        ("g", "n1", "n1", "n1", 1),
+    ],
+    ids=["nominated", "bound", "another node", "a victim elsewhere", "no other pod", "the gated pod"],
+)
+def test_a_pod_may_preempt_where_room_was_kept_for_a_gated_pod(
+    taker: str, node: str, nomination: str, victim_node: str, count: int
+) -> None:
+    def cluster(names: Sequence[str], places: Mapping[str, tuple[str, str]]) -> Change:
+        found = {name: pod(name, node=victim_node, namespace="default", labels={}) for name in names}
+        for name, (at, nominated) in places.items():
+            found[name] = pod(name, node=at, namespace="default", labels={})
+            found[name]["status"]["nominatedNodeName"] = nominated
+        return lambda manifests: manifests.update(found)
+
+    document = {"gated": [{"pod": "default/g"}], "nominated": {"n1": ["default/g"]}, "unschedulable": []}
+    places = {"g": ("", "n1"), "p": ("", "")}
+    before = state(changed(cluster(["victim"], places)), debug={(SCHEDULER, QUEUE): document})
+    after = facts(state(changed(cluster([], places | {taker: (node, nomination)}))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
 
