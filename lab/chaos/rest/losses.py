@@ -12,7 +12,7 @@ from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, entries_of_other
 from nominee.lab.chaos.rest.state import State
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import get_condition, has_ended, key_of
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.pb import autoscaling, core
 from nominee.machinery.runtime.clock import parse_rfc3339
 from nominee.machinery.scheduling import node_affinity
 from nominee.machinery.wire.values.scalars import Json
@@ -39,7 +39,9 @@ class Losses:
     which nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods
     of groups that wait for evictions, though none is under way at rest. `misplaced_pods`: pods on a node that
     has lost a label of theirs, which a kubelet that starts refuses (kubernetes/kubernetes#124586, open in
-    1.36); their owners create others, and nodes come for these. `delays`: whether the
+    1.36); their owners create others, and nodes come for these. `rivals`: autoscalers of pods that another
+    one had, too, whose target is gone: its selector counts as long as it exists (kube-controller-manager
+    1.36, horizontal.go, hpaSelectors), and a new controller has none of it. `delays`: whether the
     autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, takes one of
     the gated pods for placed by its nomination, has a node in mind for one that waits though it fits
     alone, as in a group, or keeps a node for which there are places in mind that not all of its pods fit
@@ -52,15 +54,18 @@ class Losses:
     late_attempts: frozenset[str] = frozenset()
     gated_members: frozenset[str] = frozenset()
     misplaced_pods: frozenset[str] = frozenset()
+    rivals: frozenset[str] = frozenset()
     delays: bool = False
 
     def __bool__(self) -> bool:
         of_scheduler = self.nodes, self.unwritten, self.late_attempts, self.gated_members
-        return any((*of_scheduler, self.misplaced_pods, self.delays))
+        return any((*of_scheduler, self.misplaced_pods, self.rivals, self.delays))
 
     def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
-        """Return whether a pod or a node changed for this."""
+        """Return whether a pod, a node or an autoscaler of pods changed for this."""
         kind, _, rest = name.partition(" ")
+        if kind == "horizontalpodautoscaler":
+            return rest in self.rivals
         if kind not in ("pod", "node"):
             return False
         freed = {f"{OF_NODE}{node}" for node in self.nodes}
@@ -96,6 +101,7 @@ def losses_of(state: State) -> Losses:
         late_attempts=frozenset(_late_attempts(queue, state)),
         gated_members=frozenset(_gated_members(queue, state)),
         misplaced_pods=frozenset(_misplaced_pods(state)),
+        rivals=frozenset(_rivals(state)),
         delays=bool(loop and (any(loop.get(each) for each in _FORGOTTEN) or unwritten or kept)),
     )
 
@@ -123,6 +129,24 @@ def _misplaced_pods(state: State) -> Iterator[str]:
         node = nodes.get(pod.spec.nodeName)
         if node is not None and not has_ended(pod) and not node_affinity.matches(pod, node):
             yield str(key_of(pod))
+
+
+def _rivals(state: State) -> Iterator[str]:
+    """Yield the autoscalers with pods of several, where another one of the namespace has lost its target."""
+    found = state.of(kinds.HORIZONTAL_POD_AUTOSCALER)
+    without_target = {
+        each.metadata.namespace for each in found if _has_reason(each, "AbleToScale", "FailedGetScale")
+    }
+    for each in found:
+        is_rival = _has_reason(each, "ScalingActive", "AmbiguousSelector")
+        if is_rival and each.metadata.namespace in without_target:
+            yield str(key_of(each))
+
+
+def _has_reason(autoscaler: autoscaling.HorizontalPodAutoscaler, type_: str, reason: str) -> bool:
+    """Return whether a condition of an autoscaler is False for a reason."""
+    condition = get_condition(autoscaler.status.conditions, type_)
+    return condition is not None and (condition.status, condition.reason) == ("False", reason)
 
 
 def _shows_attempt(pod: core.Pod) -> bool:

@@ -34,6 +34,8 @@ _FOLLOWERS: Final = frozenset({
 """The kinds whose objects follow a pod that comes, goes or gets a node: owners, budgets and claims."""
 _FAILED: Final = "Failed"
 """The fact of a pod that has failed: its phase."""
+_SCALES: Final = "ScalingActive=True"
+"""The fact of an autoscaler of pods that scales its target."""
 _RESTARTED: Final = "after all processes were restarted"
 
 
@@ -94,8 +96,10 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
     for name, node in sorted(released.items()):
         yield Finding(name, f"waits in the state Gated, and fits on {node}")  # as of a pod without a group
     taken = {*_new_nodes(lost.late_attempts, before, now).values(), *_taken(lost, before, now)}
-    if released or _has_victims(before, now, taken) or _has_failed(lost.misplaced_pods, before, now):
-        # Others of the group follow, victims and refused pods are created again, and nodes come for them.
+    is_refused = _has_failed(lost.misplaced_pods, before, now)
+    if released or _has_victims(before, now, taken) or is_refused or _has_started(lost.rivals, before, now):
+        # Others of the group follow, victims and refused pods are created again, and autoscalers of pods
+        # scale; nodes come for them.
         lost = replace(lost, delays=True)
     changed = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
     excused = {each for each in changed if lost.excuses(each[0], before.get(each, ()), now.get(each, ()))}
@@ -141,6 +145,12 @@ def _has_failed(pods: Collection[str], before: Facts, now: Facts) -> bool:
     """Return whether some of these pods have failed meanwhile, or are gone."""
     former = (each for each in before if each[0].removeprefix("pod ") in pods)
     return any(_FAILED not in before[each] and _FAILED in now.get(each, {_FAILED}) for each in former)
+
+
+def _has_started(rivals: Collection[str], before: Facts, now: Facts) -> bool:
+    """Return whether one of these autoscalers of pods scales now."""
+    names = {f"horizontalpodautoscaler {each}" for each in rivals}
+    return any(each[0] in names and _SCALES in now.get(each, ()) for each in before)
 
 
 def _has_victims(before: Facts, now: Facts, nodes: Collection[str]) -> bool:

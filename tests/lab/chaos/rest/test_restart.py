@@ -21,7 +21,7 @@ from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.runtime.clock import rfc3339
 from nominee.machinery.wire.values.scalars import Json
 from nominee.simulation.simulation import Simulation
-from tests.lab.chaos.rest.clusters import NOW, Change, Manifests, changed, correct, pod, put, state
+from tests.lab.chaos.rest.clusters import NOW, Change, Manifests, changed, correct, manifest, pod, put, state
 
 SCENARIO = """
 apiVersion: scenario.nominee.dev/v1alpha1
@@ -303,6 +303,38 @@ def test_a_kubelet_that_starts_refuses_a_pod_whose_node_has_lost_a_label(
 
     before = state(changed(cluster("Running")))
     after = facts(state(changed(cluster(phase, "created"))))
+    assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
+@pytest.mark.parametrize(
+    ("able", "active", "count"),
+    [
+        ("FailedGetScale", "AmbiguousSelector", 0),
+        ("SucceededGetScale", "AmbiguousSelector", 2),
+        ("FailedGetScale", "FailedGetResourceMetric", 2),
+    ],
+    ids=["its rival has no target", "its rival has a target", "no rival"],
+)
+def test_an_autoscaler_of_pods_forgets_the_selector_of_a_target_that_is_gone(
+    able: str, active: str, count: int
+) -> None:
+    """The autoscaler of the same pods scales its target then."""
+
+    def cluster(rival: Json, names: Sequence[str]) -> Change:
+        lost = {"type": "AbleToScale", "status": "False", "reason": able}
+        made = {"one": lost, "two": rival}
+        found = {
+            name: manifest(
+                "HorizontalPodAutoscaler", name, api="autoscaling/v2", status={"conditions": [condition]}
+            )
+            for name, condition in made.items()
+        }
+        pods = {name: pod(name, namespace="default", labels={}) for name in names}
+        return lambda manifests: manifests.update(found | pods)
+
+    waiting = {"type": "ScalingActive", "status": "False", "reason": active}
+    before = state(changed(cluster(waiting, [])))
+    after = facts(state(changed(cluster({"type": "ScalingActive", "status": "True"}, ["created"]))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
 
 
