@@ -64,7 +64,10 @@ def _is_reconciled(job: batch.Job) -> bool:
 def _live_and_wanted(state: State, job: batch.Job) -> tuple[list[core.Pod], int]:
     """Return the live pods of a Job, and how many it should have."""
     live = live_pods(state, job)
-    return live, _wanted(job, len(live), _ending(state, job))
+    wanted = _wanted(job, len(live))
+    # Pods that end keep others from being created, and have none deleted (job_controller.go, manageJob).
+    least = wanted - (_ending(state, job) if job.spec.podReplacementPolicy == "Failed" else 0)
+    return live, min(max(len(live), least), wanted)
 
 
 def _ending(state: State, job: batch.Job) -> int:
@@ -138,8 +141,8 @@ def _is_to_end(job: batch.Job) -> bool:
     return any(condition_is(job.status.conditions, end) for end in ("SuccessCriteriaMet", "FailureTarget"))
 
 
-def _wanted(job: batch.Job, live: int, ending: int) -> int:
-    """Return how many live pods a Job should have, beside those that terminate and have not ended."""
+def _wanted(job: batch.Job, live: int) -> int:
+    """Return how many live pods a Job should have, if none of its pods terminates and has not ended."""
     spec = job.spec
     if spec.suspend or _is_finished(job) or _is_to_end(job):
         return 0
@@ -148,5 +151,4 @@ def _wanted(job: batch.Job, live: int, ending: int) -> int:
     left = spec.completions - job.status.succeeded
     if spec.HasField("backoffLimitPerIndex"):
         return min(live, left)  # its failed indexes get no more
-    ending = ending if spec.podReplacementPolicy == "Failed" else 0
-    return max(min(left, spec.parallelism) - ending, 0)
+    return max(min(left, spec.parallelism), 0)

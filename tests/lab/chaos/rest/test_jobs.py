@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ ONE = {"active": 1, "ready": 1}
 def _cluster(status: dict[str, Any], *phases: str, **spec: Any) -> Manifests:
     """Return a Job with a pod for each phase; of those that ended "!" means that it is still tracked."""
     body = {"completions": 2, "parallelism": 1, "selector": {"matchLabels": {"a": "b"}}, **spec}
+    body = {name: value for name, value in body.items() if value is not None}
     body["template"] = {"metadata": {}, "spec": {"containers": []}}
     found = {"job": manifest("Job", "work", spec=body, status=status, metadata={"uid": "uid-work"})}
     found["job"]["apiVersion"] = "batch/v1"
@@ -34,10 +36,12 @@ def _cluster(status: dict[str, Any], *phases: str, **spec: Any) -> Manifests:
     return found
 
 
-def _ending(phase: str, *conditions: str, policy: str = "Failed") -> Manifests:
-    """Return a Job that waits for the end of its pod, which terminates."""
+def _ending(*phases: str, conditions: Sequence[str] = (), policy: str = "Failed", **spec: Any) -> Manifests:
+    """Return a Job that waits for the end of its first pod, which terminates."""
     met = [{"type": each, "status": "True"} for each in conditions]
-    found = _cluster({"terminating": 1, "conditions": met}, phase, podReplacementPolicy=policy)
+    live = len(phases) - 1
+    status = {"terminating": 1, "active": live, "ready": live, "conditions": met}
+    found = _cluster(status, *phases, podReplacementPolicy=policy, **spec)
     found["p0"]["metadata"] |= {"deletionTimestamp": rfc3339(NOW + 20), "deletionGracePeriodSeconds": 30}
     return found
 
@@ -54,8 +58,10 @@ def _ending(phase: str, *conditions: str, policy: str = "Failed") -> Manifests:
         _cluster({}, "Failed!", suspend=True, backoffLimitPerIndex=1),
         _cluster({}, "Failed!", parallelism=0, backoffLimitPerIndex=1),
         _ending("Running"),
-        _ending("Running", "FailureTarget", policy="TerminatingOrFailed"),
-        _ending("Running", "SuccessCriteriaMet", policy="TerminatingOrFailed"),
+        _ending("Running", conditions=["FailureTarget"], policy="TerminatingOrFailed"),
+        _ending("Running", conditions=["SuccessCriteriaMet"], policy="TerminatingOrFailed"),
+        _ending("Running", "Running", completions=None, parallelism=2),
+        _ending("Running", "Running", "Running", completions=6, parallelism=2),
     ],
 )
 def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
@@ -77,6 +83,14 @@ def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
         (
             _ending("Running", policy="TerminatingOrFailed"),
             ["job default/work has 0 live pods, and should have 1"],
+        ),
+        (
+            _ending("Running", "Running", completions=None, parallelism=3),
+            ["job default/work has 1 live pods, and should have 2"],
+        ),
+        (
+            _ending("Running", "Running", "Running", parallelism=1),
+            ["job default/work has 2 live pods, and should have 1"],
         ),
         (
             _cluster({"active": 2, "ready": 2, "succeeded": 1}, "Succeeded", "Running", "Running"),
