@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
-from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods, wrong_numbers
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, are_available, live_pods, wrong_numbers
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
 from nominee.machinery.scheduling.daemons import NodeRules, target_node
@@ -15,7 +15,8 @@ from nominee.machinery.scheduling.daemons import NodeRules, target_node
 def daemon_sets(state: State) -> Iterator[Finding]:
     """Find nodes without the pod of a daemon set, or with one that they should not have; and its numbers.
 
-    One that waits for a pod to become ready may have two on a node for ever, and a quota may refuse pods.
+    One that waits for a pod to become ready may have two on a node for ever, for one to become available for
+    long, and a quota may refuse pods.
     """
     if CONTROLLERS not in state.running:
         return
@@ -24,6 +25,7 @@ def daemon_sets(state: State) -> Iterator[Finding]:
             continue
         rules, pods = NodeRules.of(each.spec.template.spec), live_pods(state, each)
         ready = sum(condition_is(pod.status.conditions, "Ready") for pod in pods)
+        is_updated = ready == len(pods) and are_available(pods, each.spec.minReadySeconds, state.now)
         on_node = Counter(map(target_node, pods))
         running: set[str] = set()
         for node in state.of(kinds.NODE):
@@ -32,7 +34,7 @@ def daemon_sets(state: State) -> Iterator[Finding]:
             count = on_node[name]
             if runs and not count and each.metadata.namespace not in state.namespaces_with_quotas:
                 yield Finding(name_of(each), f"has no live pod on the node {name}")
-            elif count > 1 and ready == len(pods):
+            elif count > 1 and is_updated:
                 yield Finding(name_of(each), f"has {count} live pods on the node {name}")
             elif count and not keeps:
                 yield Finding(name_of(each), f"has a pod on the node {name}, which does not fit")

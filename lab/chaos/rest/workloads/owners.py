@@ -19,6 +19,7 @@ from nominee.machinery.api.objects import (
     metadata_of,
 )
 from nominee.machinery.api.pb import apps, core, intstr
+from nominee.machinery.runtime.clock import from_time
 
 CONTROLLERS: Final = "controllers"
 STRING: Final = 1
@@ -46,7 +47,8 @@ def replica_sets(state: State) -> Iterator[Finding]:
 def deployments(state: State) -> Iterator[Finding]:
     """Find deployments whose replica sets do not have their replicas, or are not counted in the status.
 
-    A rollout that waits for a pod to become ready, to be allowed or to end is left out: it may wait forever.
+    A rollout that waits for a pod to become ready or available, to be allowed or to end is left out: it may
+    wait forever.
     """
     if CONTROLLERS not in state.running:
         return
@@ -61,7 +63,11 @@ def deployments(state: State) -> Iterator[Finding]:
             for one in sets
         )
         is_still = (
-            each.spec.paused or is_refused or _ready(pods) != len(pods) or _waits_for_ends(state, each, sets)
+            each.spec.paused
+            or is_refused
+            or _ready(pods) != len(pods)
+            or not are_available(pods, each.spec.minReadySeconds, state.now)
+            or _waits_for_ends(state, each, sets)
         )
         if desired != each.spec.replicas and not is_still:
             yield Finding(
@@ -152,6 +158,19 @@ def live_pods(state: State, owner: Object) -> list[core.Pod]:
         for pod in state.pods_by_namespace.get(owner.metadata.namespace, ())
         if is_controlled_by(pod, owner) and not has_ended(pod) and not is_terminating(pod)
     ]
+
+
+def are_available(pods: Sequence[core.Pod], seconds: int, now: float) -> bool:
+    """Return whether all pods that are ready have been so for `seconds`, minReadySeconds of their owner.
+
+    A rollout, or the next pod of a set, waits for that, perhaps for longer than a finding may last.
+    """
+    found = (get_condition(pod.status.conditions, "Ready") for pod in pods) if seconds else ()
+    return all(
+        from_time(ready.lastTransitionTime) + seconds <= now
+        for ready in found
+        if ready is not None and ready.status == "True"
+    )
 
 
 def _ready(pods: Sequence[core.Pod]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
-from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, wrong_numbers
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, are_available, wrong_numbers
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, is_controlled_by, is_terminating
 from nominee.machinery.api.pb import apps, core
@@ -14,7 +14,8 @@ from nominee.machinery.api.pb import apps, core
 def stateful_sets(state: State) -> Iterator[Finding]:
     """Find stateful sets with pods missing, too many or of an earlier revision; and their numbers.
 
-    One that waits for a pod to become ready may wait for ever, and a quota may refuse pods.
+    One that waits for a pod to become ready may wait for ever, for one to become available for long, and a
+    quota may refuse pods.
     """
     if CONTROLLERS not in state.running:
         return
@@ -25,6 +26,7 @@ def stateful_sets(state: State) -> Iterator[Finding]:
         pods = [pod for pod in state.pods_by_namespace.get(namespace, ()) if is_controlled_by(pod, each)]
         ready = sum(_is_ready(pod) for pod in pods)
         is_settled = ready == len(pods) and not any(is_terminating(pod) for pod in pods)
+        is_settled = is_settled and are_available(pods, each.spec.minReadySeconds, state.now)
         if is_settled or each.spec.podManagementPolicy == "Parallel":
             yield from _ordinals(each, pods, is_refused=namespace in state.namespaces_with_quotas)
         if is_settled and each.spec.updateStrategy.type == "RollingUpdate":

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.rules import findings
-from tests.lab.chaos.rest.clusters import Change, Manifests, changed, manifest, owner, pod, put, state
+from nominee.machinery.runtime.clock import rfc3339
+from tests.lab.chaos.rest.clusters import NOW, Change, Manifests, changed, manifest, owner, pod, put, state
 
 STATUS = {"observedGeneration": 1, "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "numberReady": 1}
 AGENT = "daemonset kube-system/agent"
@@ -34,6 +35,17 @@ def _second(manifests: Manifests) -> None:
 def _second_waits(manifests: Manifests) -> None:
     _second(manifests)
     manifests["second"]["status"]["conditions"] = []
+
+
+def _surges(seconds: int) -> Change:
+    """Return a change by which a node has a second pod, of a set with minReadySeconds, ready for a minute."""
+
+    def change(manifests: Manifests) -> None:
+        _second(manifests)
+        manifests["daemons"]["spec"]["minReadySeconds"] = seconds
+        manifests["second"]["status"]["conditions"][1]["lastTransitionTime"] = rfc3339(NOW - 60)
+
+    return change
 
 
 def _another_node(manifests: Manifests) -> None:
@@ -65,6 +77,8 @@ NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
     [
         (lambda _: None, []),
         (_second_waits, []),  # it may surge
+        (_surges(61), []),
+        (_surges(60), ["has 2 live pods on the node n1"]),
         (_terminates, []),
         (_an_older_one_failed, []),
         (put("daemons/status/numberReady", 0), ["shows 0 numberReady in its status, and its pods are 1"]),

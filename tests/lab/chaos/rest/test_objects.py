@@ -13,7 +13,9 @@ from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.chaos.rest.workloads.owners import deployments
 from nominee.lab.chaos.rest.workloads.statuses import budgets
+from nominee.machinery.runtime.clock import rfc3339
 from tests.lab.chaos.rest.clusters import (
+    NOW,
     Change,
     Manifests,
     changed,
@@ -324,6 +326,20 @@ def test_a_deployment_that_recreates_its_pods_waits_for_their_end() -> None:
     assert _recreates("Recreate", is_terminating=True) == []
     assert _recreates("Recreate", is_terminating=False) == found
     assert _recreates("RollingUpdate", is_terminating=True) == found
+
+
+def test_a_rollout_waits_for_its_pods_to_become_available() -> None:
+    """The new pod of a surge has been ready for a minute: it keeps the others for longer than a finding."""
+
+    def found(seconds: int) -> list[str]:
+        def change(manifests: Manifests) -> None:
+            manifests["deployment"]["spec"] |= {"replicas": 1, "minReadySeconds": seconds}
+            manifests["b"]["status"]["conditions"][1]["lastTransitionTime"] = rfc3339(NOW - 60)
+
+        return [str(each) for each in deployments(state(changed(change)))]
+
+    assert found(seconds=61) == []
+    assert found(seconds=60) == ["deployment default/web has 1 replicas, and its replica sets have 2"]
 
 
 @pytest.mark.parametrize(

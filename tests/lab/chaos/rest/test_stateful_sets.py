@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.rules import findings
-from tests.lab.chaos.rest.clusters import Manifests, correct, manifest, owner, pod, put, state
+from nominee.machinery.runtime.clock import rfc3339
+from tests.lab.chaos.rest.clusters import NOW, Manifests, correct, manifest, owner, pod, put, state
 
 HASH = "controller-revision-hash"
 
@@ -64,6 +65,19 @@ UNREADY = both(
     put("db/status/readyReplicas", 1),
     put("db/status/availableReplicas", 1),
 )
+
+
+def becomes_available(seconds: int) -> Callable[[Manifests], None]:
+    """Return a change by which a pod is missing, and the one before it has been ready for a minute."""
+    times = put("db-0/status/conditions/1/lastTransitionTime", rfc3339(NOW - 60))
+    return both(
+        remove("db-1"),
+        times,
+        put("db/spec/minReadySeconds", seconds),
+        put("db/status/availableReplicas", 0),
+    )
+
+
 PARALLEL = put("db/spec/podManagementPolicy", "Parallel")
 FEWER = put("db/spec/replicas", 1)
 
@@ -87,6 +101,7 @@ def test_a_correct_stateful_set() -> None:
             ),
             "has pods of an earlier revision: db-1",
         ),
+        (becomes_available(60), "lacks the pods db-1"),
         (put("db/status/readyReplicas", 1), "shows 1 readyReplicas in its status, and its pods are 2"),
         (put("db/metadata/generation", 2), "has a status of generation 1 only"),
     ],
@@ -103,13 +118,14 @@ def test_planted_violations(change: Callable[[Manifests], object], sentence: str
     [
         both(FEWER, UNREADY),
         both(UNREADY, put("db/status/updateRevision", "db-2")),
+        becomes_available(61),
         both(put("db/spec/updateStrategy", {"type": "OnDelete"}), put("db/status/updateRevision", "db-2")),
         both(
             remove("db-1"),
             lambda manifests: manifests.update(q=manifest("ResourceQuota", "q", namespace="other")),
         ),
     ],
-    ids=["scaling down waits", "the update waits", "on delete", "a quota"],
+    ids=["scaling down waits", "the update waits", "not available", "on delete", "a quota"],
 )
 def test_a_set_that_waits(change: Callable[[Manifests], object]) -> None:
     manifests = with_set()
