@@ -28,6 +28,7 @@ from nominee.lab.chaos.rest.scheduling import (
 from nominee.lab.chaos.rest.shapes import other_shapes
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
 from nominee.lab.chaos.rest.workloads.jobs import is_unlisted
+from nominee.lab.chaos.rest.workloads.refusals import samples
 from nominee.lab.chaos.rest.workloads.reservations import is_unreserved
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
@@ -44,6 +45,7 @@ SOON_SECONDS = 5.0
 LATER_POLL_SECONDS = 2.5
 """Between observations of a finding that stays after SOON_SECONDS: each costs about as much as a step."""
 NAMED_MAX = 5
+_REFUSED = (403, 422)
 EXPLAINED_MAX = 50
 """Pending pods that the scheduler explains; each costs it a scheduling cycle."""
 
@@ -124,7 +126,7 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
 
 
 async def _with_past(cluster: ScenarioCluster, state: State) -> State:
-    """Return the state with the facts of the history that it needs; to read the history is slow."""
+    """Return the state with the facts of the history that it needs, which is slow to read, and refusals."""
     queue, jobs = state.debug.get((SCHEDULER, QUEUE)), state.of(kinds.JOB)
     others = [pod for _, pod in entries_of_others(queue, state.of(kinds.POD))]
     if others:
@@ -137,9 +139,25 @@ async def _with_past(cluster: ScenarioCluster, state: State) -> State:
         state = replace(state, left_nodes=tuple(left_nodes(await cluster.history())))
     if any(map(is_unreserved, state.of(kinds.RESOURCE_CLAIM))):
         state = replace(state, unreserved_claims=unreserved_claims(await cluster.history()))
+    if lacking := list(samples(state)):
+        state = replace(
+            state, refusals=frozenset([uid for uid, pod in lacking if await _is_refused(cluster, pod)])
+        )
     if any(is_unlisted(cron_job, job) for cron_job in state.of(kinds.CRON_JOB) for job in jobs):
         state = replace(state, listed_jobs=listed_jobs(await cluster.history()))
     return state
+
+
+async def _is_refused(cluster: ScenarioCluster, pod: core.Pod) -> bool:
+    """Return whether the API server would refuse to create a pod.
+
+    The defaults of a LimitRange may make a pod invalid.
+    """
+    try:
+        await cluster.client.create(pod, dry_run=True)
+    except StatusError as error:
+        return error.code in _REFUSED
+    return False
 
 
 def _is_elected(leases: Sequence[Message]) -> bool:

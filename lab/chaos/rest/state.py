@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from nominee.lab.chaos.rest.past.changes_of_room import Group
 from nominee.lab.chaos.rest.past.left_nodes import LeftNode
 from nominee.machinery.api import kinds
-from nominee.machinery.api.kinds import AnyKind, Kind
+from nominee.machinery.api.kinds import AnyKind, Kind, Object
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
@@ -100,7 +100,9 @@ class State:
     copy, by `namespace/name`, from before the documents. `now` is in seconds since the epoch. `left_nodes`
     are read only where a pod waits that fits, or may fit, `unreserved_claims`, by uid, where a claim is
     allocated and not reserved, and `listed_jobs`, by uid, where a CronJob does not list a Job that runs.
-    `room_changed` is when the last writes may have made room, where a pod of a group waits.
+    `room_changed` is when the last writes may have made room, where a pod of a group waits. `refusals` are
+    the owners that lack pods, by uid, and whose template the API server refuses, as for a LimitRange or a
+    PriorityClass that is gone.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
@@ -113,6 +115,7 @@ class State:
     unreserved_claims: frozenset[str] = frozenset()
     listed_jobs: frozenset[str] = frozenset()
     room_changed: Mapping[Group | None, float] = field(default_factory=lambda: {None: float("inf")})
+    refusals: frozenset[str] = frozenset()
 
     def of(self, kind: Kind[M]) -> Sequence[M]:
         """Return the objects of a kind."""
@@ -135,6 +138,10 @@ class State:
     def namespaces_with_quotas(self) -> frozenset[str]:
         """Return the namespaces in which a quota may refuse objects."""
         return frozenset(quota.metadata.namespace for quota in self.of(kinds.RESOURCE_QUOTA))
+
+    def may_refuse(self, owner: Object) -> bool:
+        """Return whether pods of an owner are refused, or may be by a quota."""
+        return owner.metadata.namespace in self.namespaces_with_quotas or owner.metadata.uid in self.refusals
 
     @cached_property
     def node_names(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ def daemon_sets(state: State) -> Iterator[Finding]:
     """Find nodes without the pod of a daemon set, or with one that they should not have; and its numbers.
 
     One that waits for a pod to become ready may have two on a node for ever, for one to become available for
-    long, and a quota may refuse pods.
+    long, and pods may be refused.
     """
     if CONTROLLERS not in state.running:
         return
@@ -32,7 +32,7 @@ def daemon_sets(state: State) -> Iterator[Finding]:
             name, (runs, keeps) = node.metadata.name, rules.verdict(node)
             running.update([name] if runs else [])
             count = on_node[name]
-            if runs and not count and each.metadata.namespace not in state.namespaces_with_quotas:
+            if runs and not count and not state.may_refuse(each):
                 yield Finding(name_of(each), f"has no live pod on the node {name}")
             elif count > 1 and is_updated:
                 yield Finding(name_of(each), f"has {count} live pods on the node {name}")

@@ -22,7 +22,7 @@ _BACK_OFF_SECONDS_MAX: Final = 690.0
 def jobs(state: State) -> Iterator[Finding]:
     """Find Jobs without their pods, with pods that they do not count, or with another status than theirs.
 
-    A quota may refuse pods. A Job that is to end waits for those that terminate.
+    Pods may be refused. A Job that is to end waits for those that terminate.
     """
     if CONTROLLERS not in state.running:
         return
@@ -30,7 +30,7 @@ def jobs(state: State) -> Iterator[Finding]:
         if not _is_reconciled(job):
             continue
         live, wanted = _live_and_wanted(state, job)
-        is_refused = len(live) < wanted and job.metadata.namespace in state.namespaces_with_quotas
+        is_refused = len(live) < wanted and state.may_refuse(job)
         if len(live) != wanted and not is_refused:
             seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if job.status.failed else {}
             yield Finding(name_of(job), f"has {len(live)} live pods, and should have {wanted}", **seconds)

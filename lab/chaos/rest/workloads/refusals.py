@@ -47,6 +47,24 @@ def has_failing_jobs(state: State) -> bool:
     )
 
 
+def samples(state: State) -> Iterator[tuple[str, core.Pod]]:
+    """Yield the uids of owners that lack pods without a quota, each with a pod of its template."""
+    for owner in _lacking(state) if CONTROLLERS in state.running else ():
+        if owner.metadata.namespace not in state.namespaces_with_quotas:
+            yield owner.metadata.uid, _pod_of(owner)
+
+
+def _pod_of(owner: Object) -> core.Pod:
+    template: core.PodTemplateSpec = owner.spec.template  # type: ignore[attr-defined]  # owners have one
+    pod = core.Pod(spec=template.spec)
+    pod.metadata.namespace, pod.metadata.generateName = owner.metadata.namespace, f"{owner.metadata.name}-"
+    pod.metadata.labels.update(template.metadata.labels)
+    claims = owner.spec.volumeClaimTemplates if isinstance(owner, apps.StatefulSet) else ()
+    for name in {claim.metadata.name for claim in claims} - {volume.name for volume in pod.spec.volumes}:
+        pod.spec.volumes.add(name=name).volumeSource.persistentVolumeClaim.claimName = name
+    return pod
+
+
 def _lacking(state: State) -> Iterator[Object]:
     """Yield the owners without a condition for it that have fewer live pods than they should."""
     for stateful_set in state.of(kinds.STATEFUL_SET):

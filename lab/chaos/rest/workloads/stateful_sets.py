@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, are_available, wrong_numbers
@@ -14,22 +14,25 @@ from nominee.machinery.api.pb import apps, core
 def stateful_sets(state: State) -> Iterator[Finding]:
     """Find stateful sets with pods missing, too many or of an earlier revision; and their numbers.
 
-    One that waits for a pod to become ready may wait for ever, for one to become available for long, and a
-    quota may refuse pods.
+    One that waits for a pod to become ready may wait for ever, for one to become available for long, and
+    pods may be refused.
     """
     if CONTROLLERS not in state.running:
         return
     for each in state.of(kinds.STATEFUL_SET):
         if is_terminating(each):
             continue
-        namespace = each.metadata.namespace
-        pods = [pod for pod in state.pods_by_namespace.get(namespace, ()) if is_controlled_by(pod, each)]
+        pods = state.pods_by_namespace.get(each.metadata.namespace, ())
+        pods = [pod for pod in pods if is_controlled_by(pod, each)]
         ready = sum(_is_ready(pod) for pod in pods)
         is_settled = ready == len(pods) and not any(is_terminating(pod) for pod in pods)
         is_settled = is_settled and are_available(pods, each.spec.minReadySeconds, state.now)
+        missing = [name for name in _names(each) if name not in {pod.metadata.name for pod in pods}]
+        refused = [name for name in missing if state.may_refuse(each) or _is_taken(state, each, name)]
         if is_settled or each.spec.podManagementPolicy == "Parallel":
-            yield from _ordinals(each, pods, is_refused=namespace in state.namespaces_with_quotas)
-        if is_settled and each.spec.updateStrategy.type == "RollingUpdate":
+            yield from _lacks(each, missing[: missing.index(refused[0])] if refused else missing)
+            yield from () if refused else _superfluous(each, pods)
+        if is_settled and each.spec.updateStrategy.type == "RollingUpdate" and not refused:
             yield from _revisions(each, pods)
         expected = {"replicas": len(pods), "readyReplicas": ready}
         if not each.spec.minReadySeconds:
@@ -41,19 +44,34 @@ def _is_ready(pod: core.Pod) -> bool:
     return pod.status.phase == "Running" and condition_is(pod.status.conditions, "Ready")
 
 
-def _names(of: apps.StatefulSet, begin: int = 0) -> set[str]:
-    """Return the names of the set's pods, from the index `begin`."""
+def _names(of: apps.StatefulSet, begin: int = 0) -> list[str]:
+    """Return the names of the set's pods in their order, from the index `begin`."""
     start = of.spec.ordinals.start
-    return {f"{of.metadata.name}-{n}" for n in range(start + begin, start + of.spec.replicas)}
+    return [f"{of.metadata.name}-{n}" for n in range(start + begin, start + of.spec.replicas)]
 
 
-def _ordinals(of: apps.StatefulSet, pods: list[core.Pod], *, is_refused: bool) -> Iterator[Finding]:
-    names = {pod.metadata.name for pod in pods}
-    staying = {pod.metadata.name for pod in pods if not is_terminating(pod)}
-    missing, superfluous = _names(of) - names, staying - _names(of)
-    if missing and not is_refused:
+def _is_taken(state: State, of: apps.StatefulSet, name: str) -> bool:
+    """Return whether another pod has a name of the set, or a claim of the pod terminates.
+
+    Where a pod cannot be created the controller creates no later one, deletes none and updates none
+    (kube-controller-manager 1.36, stateful_set_control.go, updateStatefulSet).
+    """
+    namespace = of.metadata.namespace
+    claims = {f"{each.metadata.name}-{name}" for each in of.spec.volumeClaimTemplates}
+    return any(pod.metadata.name == name for pod in state.pods_by_namespace.get(namespace, ())) or any(
+        claim.metadata.namespace == namespace and claim.metadata.name in claims and is_terminating(claim)
+        for claim in state.of(kinds.PERSISTENT_VOLUME_CLAIM)
+    )
+
+
+def _lacks(of: apps.StatefulSet, missing: Sequence[str]) -> Iterator[Finding]:
+    if missing:
         yield Finding(name_of(of), f"lacks the pods {', '.join(sorted(missing))}")
-    if superfluous:
+
+
+def _superfluous(of: apps.StatefulSet, pods: Sequence[core.Pod]) -> Iterator[Finding]:
+    staying = {pod.metadata.name for pod in pods if not is_terminating(pod)}
+    if superfluous := staying.difference(_names(of)):
         yield Finding(name_of(of), f"has pods too many: {', '.join(sorted(superfluous))}")
 
 

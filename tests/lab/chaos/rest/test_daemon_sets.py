@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,6 +115,12 @@ def test_a_quota_may_refuse_a_pod() -> None:
         manifests["limits"] = manifest("ResourceQuota", "limits", namespace="kube-system", spec={})
 
     assert findings(state(_with_daemons(change))) == []
+
+
+def test_a_pod_that_is_refused_is_not_lacked() -> None:
+    lacks = state(_with_daemons(_another_node))
+    assert findings(replace(lacks, refusals=frozenset({"DaemonSet-agent"}))) == []
+    assert findings(replace(lacks, refusals=frozenset({"DaemonSet-other"})))
 
 
 def test_a_pod_that_stays_is_not_counted_in_place_of_one_that_is_refused() -> None:

@@ -130,6 +130,12 @@ def test_a_quota_may_refuse_a_pod() -> None:
     assert found == ["job default/work has 2 live pods, and should have 1"]
 
 
+def test_a_pod_that_is_refused_is_not_lacked() -> None:
+    lacks = state(_cluster({}))
+    assert list(jobs(replace(lacks, refusals=frozenset({"uid-work"})))) == []
+    assert list(jobs(replace(lacks, refusals=frozenset({"uid-other"}))))
+
+
 def _cron_job(*listed: str, limit: int = 1, suspend: bool = False, **finished: str) -> list[str]:
     """Return the findings on a CronJob with a Job that runs, `now`, and those that are `finished`.
 

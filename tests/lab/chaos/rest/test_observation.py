@@ -19,8 +19,9 @@ from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, not_found
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.pb import core
 from nominee.machinery.wire.files.manifests import parse_object
-from tests.lab.chaos.rest.clusters import NOW, Manifests, changed, correct, put, state
+from tests.lab.chaos.rest.clusters import NOW, Manifests, changed, correct, manifest, put, state
 
 ROOT = Path(__file__).parents[4]
 MISSING = put("budget/status/currentHealthy", 1)
@@ -66,6 +67,28 @@ class Cluster:
         return SimpleNamespace(items=items)
 
 
+class Refusing(Cluster):
+    """A cluster that refuses each pod with this code."""
+
+    code = 403
+
+    async def create(self, obj: core.Pod, *, dry_run: bool = False) -> core.Pod:
+        assert dry_run
+        raise StatusError(self.code, "Forbidden", "maximum cpu usage per Container is 200m")
+
+
+class Invalid(Refusing):
+    """A cluster whose defaults make each pod invalid."""
+
+    code = 422
+
+
+class Unavailable(Refusing):
+    """A cluster whose API server is about to end."""
+
+    code = 503
+
+
 class Schedulers(Cluster):
     """A cluster of two schedulers, of which none holds a lease."""
 
@@ -106,6 +129,26 @@ async def test_a_finding_that_stays_is_reported_when_the_time_is_over() -> None:
     text, waited, seconds = await observed(changed(MISSING))
     assert text == "poddisruptionbudget default/web shows 1 currentHealthy, and its pods are 2"
     assert (waited, seconds) == (True, FINDING_SECONDS_MAX)
+
+
+async def test_an_owner_whose_pods_are_refused_does_not_lack_them() -> None:
+    spec = {"replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "app"}]}}}
+    lacking = changed(
+        lambda manifests: manifests.update(
+            db=manifest(
+                "StatefulSet",
+                "db",
+                api="apps/v1",
+                namespace="other",
+                spec=spec,
+                status={"observedGeneration": 1},
+            )
+        )
+    )
+    for kind in (Refusing, Invalid):
+        assert await observed(lacking, kind=kind) == ("", False, 0.0)
+    text, _, _ = await observed(lacking, kind=Unavailable)
+    assert text == "statefulset other/db lacks the pods db-0"
 
 
 async def test_findings_that_come_and_go_do_not_count() -> None:

@@ -10,6 +10,7 @@ from nominee.lab.chaos.rest.workloads.refusals import (
     has_failing_jobs,
     has_refused_jobs,
     has_refused_pods,
+    samples,
 )
 from tests.lab.chaos.rest.clusters import Manifests, manifest, state
 
@@ -79,3 +80,33 @@ def test_a_job_that_waits_before_it_replaces_a_failed_pod(
     assert has_failing_jobs(state(failing)) is is_failing
     assert has_failing_jobs(state(failing | QUOTA)) is is_failing
     assert not has_failing_jobs(state(failing, running=frozenset()))
+
+
+@pytest.mark.parametrize(
+    ("manifests", "uids"),
+    [
+        (ORDERED, ["StatefulSet-web"]),
+        (DAEMON, ["DaemonSet-web"]),
+        (WORK, ["Job-web"]),
+        (WORK | QUOTA, []),
+        (SCALED, []),  # its own condition says that pods are refused
+        (_owner("StatefulSet", {"replicas": 0}), []),
+    ],
+)
+def test_an_owner_that_lacks_pods_without_a_quota_has_a_sample(manifests: Manifests, uids: list[str]) -> None:
+    assert [uid for uid, _ in samples(state(manifests))] == uids
+    assert list(samples(state(manifests, running=frozenset()))) == []
+
+
+def test_a_sample_is_a_pod_of_the_template_with_its_claims() -> None:
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"priorityClassName": "low", "containers": [{"name": "c", "image": "app"}]},
+    }
+    claims = [{"metadata": {"name": "data"}, "spec": {}}]
+    owner = _owner("StatefulSet", {"replicas": 1, "template": template, "volumeClaimTemplates": claims})
+    [(_, pod)] = samples(state(owner))
+    assert (pod.metadata.namespace, pod.metadata.generateName) == ("default", "web-")
+    assert dict(pod.metadata.labels) == {"app": "web"}
+    assert pod.spec.priorityClassName == "low"
+    assert [volume.name for volume in pod.spec.volumes] == ["data"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,8 +57,15 @@ def both(*changes: Callable[[Manifests], object]) -> Callable[[Manifests], None]
 def remove(name: str) -> Callable[[Manifests], Any]:
     return both(
         lambda manifests: manifests.pop(name),
-        *(put(f"db/status/{field}", 1) for field in ("replicas", "readyReplicas", "availableReplicas")),
+        *(put(f"db/status/{field}", 1) for field in COUNTED),
     )
+
+
+COUNTED = ("replicas", "readyReplicas", "availableReplicas")
+
+
+def _none(field: str) -> Callable[[Manifests], object]:
+    return put(f"db/status/{field}", 0)
 
 
 UNREADY = both(
@@ -111,6 +119,44 @@ def test_planted_violations(change: Callable[[Manifests], object], sentence: str
     change(manifests)
     found = [str(each) for each in findings(state(manifests))]
     assert found == [f"statefulset other/db {each}" for each in sentence.split("|")]
+
+
+def _findings(change: Callable[[Manifests], object], *refused: str) -> list[str]:
+    manifests = with_set()
+    change(manifests)
+    return [str(each) for each in findings(replace(state(manifests), refusals=frozenset(refused)))]
+
+
+UPDATED = put("db/status/updateRevision", "db-2")
+
+
+def _squatter(manifests: Manifests) -> None:
+    manifests["squatter"] = pod("db-1", namespace="other", uid="squatter")
+
+
+def _ending_claim(manifests: Manifests) -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {}}
+    manifests["db"]["spec"]["volumeClaimTemplates"] = [claim]
+    metadata = {"deletionTimestamp": rfc3339(NOW), "finalizers": ["example.com/f"]}
+    manifests["claim"] = manifest("PersistentVolumeClaim", "data-db-1", namespace="other", metadata=metadata)
+
+
+@pytest.mark.parametrize("change", [_squatter, _ending_claim])
+def test_a_pod_that_cannot_be_created_stops_its_set(change: Callable[[Manifests], object]) -> None:
+    assert _findings(both(remove("db-1"), UPDATED, change)) == []
+    assert _findings(both(remove("db-1"), put("db/spec/replicas", 3), change)) == []
+    both_missing = both(remove("db-0"), remove("db-1"), change, *(_none(each) for each in COUNTED))
+    assert _findings(both_missing) == ["statefulset other/db lacks the pods db-0"]
+    assert _findings(UPDATED) == ["statefulset other/db has pods of an earlier revision: db-0, db-1"]
+
+
+def test_a_pod_that_is_refused_stops_its_set() -> None:
+    change = both(remove("db-1"), UPDATED)
+    assert _findings(change, "StatefulSet-db") == []
+    assert _findings(change, "StatefulSet-other") == [
+        "statefulset other/db lacks the pods db-1",
+        "statefulset other/db has pods of an earlier revision: db-0",
+    ]
 
 
 @pytest.mark.parametrize(
