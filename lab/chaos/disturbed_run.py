@@ -61,6 +61,10 @@ REST_SECONDS_MAX = 30.0
 LASTING_SECONDS = 5.0
 QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
+_KUBELET: Final = "kubelet"
+_SILENT_SECONDS: Final = 60.0
+"""After so long a node whose kubelet does not run is not ready: --node-monitor-grace-period is 50 s, and the
+controller looks each 5 s."""
 WATCHED_SECONDS = 12.0
 PERIODS_SECONDS = 36.0
 """For so long writes are counted at rest; after the undisturbed run until all periodic work has come once."""
@@ -353,7 +357,8 @@ def left_down(processes: Iterable[ProcessState]) -> str:
 async def quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
     """Wait until no pod must change for QUIET_SECONDS; return the reasons if that is not in time.
 
-    Pods that terminate have their grace period in addition.
+    Pods that terminate have their grace period in addition, and all pods the time in which a node stays ready
+    without its kubelet.
     """
     deadline = cluster.clock.monotonic() + seconds_max
     since: float | None = None
@@ -372,7 +377,7 @@ async def quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
 
 
 async def _unrest(cluster: ScenarioCluster) -> tuple[Sequence[str], float]:
-    """Return the reasons for unrest, from the API server's own state, and the longest grace period.
+    """Return the reasons for unrest, from the API server's own state, and the longest time in addition.
 
     Processes that are restarted come first.
     """
@@ -394,7 +399,8 @@ async def _unrest(cluster: ScenarioCluster) -> tuple[Sequence[str], float]:
         on_the_way=on_the_way,
         scheduled=any(each.component == SCHEDULER and each.state == ChildState.READY for each in processes),
     )
-    return found, grace_seconds(pods.items)
+    is_silent = any(each.component == _KUBELET and each.state != ChildState.READY for each in processes)
+    return found, grace_seconds(pods.items) + (_SILENT_SECONDS if is_silent else 0.0)
 
 
 async def _attempts(cluster: ScenarioCluster) -> dict[str, int]:

@@ -166,7 +166,8 @@ class SimulatedCluster(ScenarioCluster):
         found: dict[str, Holdings] = {}
         for state in self._processes.states():
             process = self._simulation.processes.get(state.name)
-            if process is not None and process.running:
+            # A paused process forgets nothing, and is not restarted by `crash_all`.
+            if process is not None and process.running and state.state != ChildState.PAUSED:
                 tasks = self._simulation.loop.tasks_of(process.owner)
                 found[state.name] = holdings(state.component, (task.get_coro() for task in tasks), gone)
         return found

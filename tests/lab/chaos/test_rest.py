@@ -21,6 +21,7 @@ from nominee.lab.scenario.fields.options import InvariantException
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.result import Violation
 from nominee.localcluster.cluster import ClusterError, ProcessState
+from nominee.localcluster.supervisor.model.states import ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import coordination, core
 from nominee.machinery.runtime.clock import to_time
@@ -129,9 +130,17 @@ def test_unrest(found: core.Pod, expected: str) -> None:
     assert unrest([found], nodes, (), NOW) == ([f"pod default/p {expected}"] if expected else [])
 
 
-@pytest.mark.parametrize(("stopped", "is_late"), [(70.0, False), (80.0, True)])
-async def test_a_kubelet_that_has_started_begins_a_grace_period_again(
-    *, stopped: float, is_late: bool
+@pytest.mark.parametrize(
+    ("kubelet", "stopped", "is_late"),
+    [
+        (ChildState.READY, 70.0, False),
+        (ChildState.READY, 80.0, True),
+        (ChildState.DOWN, 130.0, False),
+        (ChildState.DOWN, 140.0, True),
+    ],
+)
+async def test_a_pod_that_ends_has_its_grace_period_again_and_the_time_of_a_silent_node(
+    *, kubelet: ChildState, stopped: float, is_late: bool
 ) -> None:
     found = core.Pod()
     found.metadata.name, found.metadata.namespace, found.spec.nodeName = "p", "default", "n1"
@@ -148,7 +157,8 @@ async def test_a_kubelet_that_has_started_begins_a_grace_period_again(
         return Mock(items=pods if kind is kinds.POD else [node()])
 
     cluster = create_autospec(ScenarioCluster, instance=True)
-    cluster.processes = AsyncMock(return_value=[])
+    process = ProcessState(name="kubelet-0", component="kubelet", state=kubelet)
+    cluster.processes = AsyncMock(return_value=[process])
     cluster.client = Mock(list=AsyncMock(side_effect=listed))
     cluster.clock = Mock(monotonic=lambda: time, now=lambda: NOW + time, sleep=sleep)
     cluster.http_json = AsyncMock(side_effect=ClusterError("no scheduler runs"))

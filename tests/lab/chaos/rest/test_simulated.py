@@ -40,9 +40,14 @@ spec:
 """
 
 
-def run(case: str = "", undisturbed: Undisturbed | None = None) -> CaseAnswer:
-    """Run the scenario with a case."""
-    (scenario,) = read_text(SCENARIO, "room.yaml")
+PAUSED = """    - pause: kubelet
+    - delete: {kind: Pod, name: b, gracePeriodSeconds: 0}
+"""
+
+
+def run(case: str = "", undisturbed: Undisturbed | None = None, *, steps: str = "") -> CaseAnswer:
+    """Run the scenario with a case, and with further steps."""
+    (scenario,) = read_text(SCENARIO + steps, "room.yaml")
     parsed = Case.parse(case) if case else Case()
     answer = simulated(scenario, parsed, undisturbed or Undisturbed(), Simulation(1), verbose=False)
     assert not answer.error
@@ -56,6 +61,10 @@ def unsettled() -> str:
 
 def test_the_cluster_comes_to_rest() -> None:
     assert unsettled() == ""
+
+
+def test_a_process_that_stays_paused_forgets_nothing() -> None:
+    assert run(steps=PAUSED).unsettled == ""
 
 
 @pytest.mark.slow  # 10 to 20 s of processor time
