@@ -13,7 +13,7 @@ from nominee.lab.chaos.rest.past.changes_of_room import Group
 from nominee.lab.chaos.rest.past.left_nodes import LeftNode
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Kind, Object
-from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.objects import is_terminating, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
 
@@ -138,6 +138,15 @@ class State:
     def namespaces_with_quotas(self) -> frozenset[str]:
         """Return the namespaces in which a quota may refuse objects."""
         return frozenset(quota.metadata.namespace for quota in self.of(kinds.RESOURCE_QUOTA))
+
+    @cached_property
+    def ending_namespaces(self) -> frozenset[str]:
+        """Return the namespaces that terminate.
+
+        Their owners stay until the last of their pods is gone, and no pod can be created in them.
+        Source: kube-controller-manager 1.36, namespaced_resources_deleter.go, OrderedNamespaceDeletion.
+        """
+        return frozenset(each.metadata.name for each in self.of(kinds.NAMESPACE) if is_terminating(each))
 
     def may_refuse(self, owner: Object) -> bool:
         """Return whether pods of an owner are refused, or may be by a quota."""

@@ -36,6 +36,8 @@ def replica_sets(state: State) -> Iterator[Finding]:
             continue
         pods = live_pods(state, each)
         is_failing = condition_is(each.status.conditions, "ReplicaFailure")
+        # It does not count as a failure that no pod can be created in a namespace that ends.
+        is_failing = is_failing or (len(pods) < each.spec.replicas and _is_in_ending_namespace(state, each))
         if len(pods) != each.spec.replicas and not is_failing:
             yield Finding(name_of(each), f"has {len(pods)} live pods and {each.spec.replicas} replicas")
         expected = {"replicas": len(pods), "readyReplicas": _ready(pods)}
@@ -65,6 +67,7 @@ def deployments(state: State) -> Iterator[Finding]:
         is_still = (
             each.spec.paused
             or is_refused
+            or _is_in_ending_namespace(state, each)
             or _ready(pods) != len(pods)
             or not are_available(pods, each.spec.minReadySeconds, state.now)
             or _waits_for_ends(state, each, sets)
@@ -87,6 +90,10 @@ def deployments(state: State) -> Iterator[Finding]:
             yield Finding(
                 name_of(each), f"shows Available={available.status}, and {number} replicas are available"
             )
+
+
+def _is_in_ending_namespace(state: State, owner: Object) -> bool:
+    return owner.metadata.namespace in state.ending_namespaces
 
 
 def _waits_for_ends(state: State, deployment: apps.Deployment, sets: Sequence[apps.ReplicaSet]) -> bool:

@@ -136,6 +136,15 @@ def test_a_pod_that_is_refused_is_not_lacked() -> None:
     assert list(jobs(replace(lacks, refusals=frozenset({"uid-other"}))))
 
 
+@pytest.mark.parametrize("active", [0, 1, 2])
+def test_a_namespace_that_ends_refuses_pods_that_are_still_counted(active: int) -> None:
+    ending = manifest("Namespace", "default", namespace="", metadata={"deletionTimestamp": rfc3339(NOW)})
+    found = state(_cluster({**ONE, "active": active}, "Running", parallelism=2) | {"namespace": ending})
+    found = replace(found, refusals=frozenset({"uid-work"}))
+    less = ["job default/work shows 0 active in its status, and its pods are 1"]
+    assert [str(each) for each in jobs(found)] == (less if active < 1 else [])
+
+
 def _cron_job(*listed: str, limit: int = 1, suspend: bool = False, **finished: str) -> list[str]:
     """Return the findings on a CronJob with a Job that runs, `now`, and those that are `finished`.
 

@@ -11,7 +11,7 @@ import pytest
 from nominee.lab.chaos.rest.pods import orphans
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.state import Expectations
-from nominee.lab.chaos.rest.workloads.owners import deployments
+from nominee.lab.chaos.rest.workloads.owners import deployments, replica_sets
 from nominee.lab.chaos.rest.workloads.statuses import budgets
 from nominee.machinery.runtime.clock import rfc3339
 from tests.lab.chaos.rest.clusters import (
@@ -326,6 +326,24 @@ def test_a_deployment_that_recreates_its_pods_waits_for_their_end() -> None:
     assert _recreates("Recreate", is_terminating=True) == []
     assert _recreates("Recreate", is_terminating=False) == found
     assert _recreates("RollingUpdate", is_terminating=True) == found
+
+
+def test_owners_in_a_namespace_that_ends_have_fewer_pods() -> None:
+    def found(*replicas: int, ends: bool = True) -> list[str]:
+        def change(manifests: Manifests) -> None:
+            manifests["deployment"]["spec"]["replicas"], manifests["replicas"]["spec"]["replicas"] = replicas
+            manifests["deployment"]["status"]["unavailableReplicas"] = max(replicas[1] - 2, 0)
+            if ends:
+                metadata = {"deletionTimestamp": DELETED}
+                manifests["default"] = manifest("Namespace", "default", namespace="", metadata=metadata)
+
+        cluster = state(changed(change))
+        return [each.sentence for rule in (deployments, replica_sets) for each in rule(cluster)]
+
+    assert found(2, 3) == found(3, 3) == []
+    assert "has 2 live pods and 3 replicas" in found(3, 3, ends=False)
+    assert "has 2 replicas, and its replica sets have 3" in found(2, 3, ends=False)
+    assert "has 2 live pods and 1 replicas" in found(1, 1)
 
 
 def test_a_rollout_waits_for_its_pods_to_become_available() -> None:
