@@ -14,6 +14,7 @@ from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, EVENTS, GIVEN_UP, GR
 from nominee.lab.chaos.rest.past.changes_of_room import last_changes_of_room
 from nominee.lab.chaos.rest.past.left_nodes import left_nodes
 from nominee.lab.chaos.rest.past.listed_jobs import listed_jobs
+from nominee.lab.chaos.rest.past.other_dependents import owners_of_others
 from nominee.lab.chaos.rest.past.unreserved_claims import unreserved_claims
 from nominee.lab.chaos.rest.rules import findings
 from nominee.lab.chaos.rest.scheduling import (
@@ -29,7 +30,7 @@ from nominee.lab.chaos.rest.shapes import other_shapes
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
 from nominee.lab.chaos.rest.workloads.jobs import is_unlisted
 from nominee.lab.chaos.rest.workloads.refusals import samples
-from nominee.lab.chaos.rest.workloads.reservations import is_unreserved
+from nominee.lab.chaos.rest.workloads.reservations import foreground_deletions, is_unreserved
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
 from nominee.localcluster.cluster import ClusterError, ProcessState
@@ -143,6 +144,8 @@ async def _with_past(cluster: ScenarioCluster, state: State) -> State:
         state = replace(
             state, refusals=frozenset([uid for uid, pod in lacking if await _is_refused(cluster, pod)])
         )
+    if any(foreground_deletions(state)):
+        state = replace(state, other_owners=owners_of_others(await cluster.history(), LISTED))
     if any(is_unlisted(cron_job, job) for cron_job in state.of(kinds.CRON_JOB) for job in jobs):
         state = replace(state, listed_jobs=listed_jobs(await cluster.history()))
     return state

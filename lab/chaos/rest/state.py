@@ -102,7 +102,8 @@ class State:
     allocated and not reserved, and `listed_jobs`, by uid, where a CronJob does not list a Job that runs.
     `room_changed` is when the last writes may have made room, where a pod of a group waits. `refusals` are
     the owners that lack pods, by uid, and whose template the API server refuses, as for a LimitRange or a
-    PriorityClass that is gone.
+    PriorityClass that is gone. `other_owners` are those of objects of other kinds, by uid, where an owner
+    waits for dependents and has none.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
@@ -116,6 +117,7 @@ class State:
     listed_jobs: frozenset[str] = frozenset()
     room_changed: Mapping[Group | None, float] = field(default_factory=lambda: {None: float("inf")})
     refusals: frozenset[str] = frozenset()
+    other_owners: frozenset[str] = frozenset()
 
     def of(self, kind: Kind[M]) -> Sequence[M]:
         """Return the objects of a kind."""

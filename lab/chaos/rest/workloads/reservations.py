@@ -98,7 +98,7 @@ def foreground_deletions(state: State) -> Iterator[Finding]:
         for each in row:
             metadata = metadata_of(each)
             waits = metadata.HasField("deletionTimestamp") and _FOREGROUND in metadata.finalizers
-            if waits and metadata.uid not in owners:
+            if waits and metadata.uid not in owners and metadata.uid not in state.other_owners:
                 yield Finding(name_of(each), "waits for the deletion of dependents, and has none")
 
 

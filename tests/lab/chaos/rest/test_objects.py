@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -249,7 +250,9 @@ def test_an_owner_that_waits_for_no_dependent_is_found() -> None:
         manifests["old"] = manifest("Deployment", "old", api="apps/v1", metadata=metadata)
 
     expected = "deployment default/old waits for the deletion of dependents, and has none"
-    assert [str(each) for each in findings(state(changed(change)))] == [expected]
+    found = state(changed(change))
+    assert [str(each) for each in findings(found)] == [expected]
+    assert findings(replace(found, other_owners=frozenset({"Deployment-old"}))) == []
 
 
 @pytest.mark.parametrize(
