@@ -13,6 +13,7 @@ from nominee.pb.clusterautoscaler.cloudprovider.v1.externalgrpc import externalg
 from tests.lab.invariants.histories import BEGIN, History, node, pod
 
 RUNNING = protocol.InstanceStatus.instanceRunning
+CREATING = protocol.InstanceStatus.instanceCreating
 TAINT = "ToBeDeletedByClusterAutoscaler"
 LATER = BEGIN + 100.0
 
@@ -30,12 +31,13 @@ def problems_of(
     history: History,
     *requests: Message,
     instances: tuple[str, ...] = ("n1", "n2"),
+    failed: tuple[str, ...] = (),
     least: int = 1,
     earlier: int = 0,
 ) -> list[str]:
     """Return the problems of requests to a cloud with a group of 1 to 4 instances, some seconds apart.
 
-    So many `earlier` ones begin before the last write.
+    So many `earlier` ones begin before the last write. The `failed` instances could not be created.
     """
     check = Check(ComponentSettings(observes_answers=True), [NodeGroups.about.name])
     group = protocol.NodeGroup(id="pool", minSize=least, maxSize=4)
@@ -43,12 +45,17 @@ def problems_of(
         protocol.Instance(id=name, status=protocol.InstanceStatus(instanceState=RUNNING))
         for name in instances
     ]
+    error = protocol.InstanceErrorInfo(errorCode="OUT_OF_STOCK")
+    rows += [
+        protocol.Instance(id=name, status=protocol.InstanceStatus(instanceState=CREATING, errorInfo=error))
+        for name in failed
+    ]
     for revision in history.revisions:
         check.observe(revision)
     size, nodes = protocol.NodeGroupTargetSizeRequest(id="pool"), protocol.NodeGroupNodesRequest(id="pool")
     shown = (
         (protocol.NodeGroupsRequest(), protocol.NodeGroupsResponse(nodeGroups=[group])),
-        (size, protocol.NodeGroupTargetSizeResponse(targetSize=len(instances))),
+        (size, protocol.NodeGroupTargetSizeResponse(targetSize=len(rows))),
         (nodes, protocol.NodeGroupNodesResponse(instances=rows)),
     )
     done = [(request, protocol.NodeGroupDeleteNodesResponse()) for request in requests]
@@ -77,6 +84,19 @@ def test_a_group_above_its_maximum() -> None:
     assert problems_of(history, increase(2), increase()) == [
         "the autoscaler asked for the size 5, and its maximum is 4"
     ]
+
+
+def test_a_group_in_which_an_instance_failed_is_smaller_without_it() -> None:
+    """The same loop deletes it and asks for another one, before it asks for the size again."""
+    history = History().put(*NODES, pod("a"))
+    three = ("n1", "n2", "n3")
+    assert problems_of(history, deletion("n4"), increase(), instances=three, failed=("n4",)) == []
+    assert problems_of(history, increase(), instances=three, failed=("n4",)) == [
+        "the autoscaler asked for the size 5, and its maximum is 4"
+    ]
+    # Up to its minimum a group grows without pods.
+    nothing = History()
+    assert problems_of(nothing, deletion("n1"), increase(), instances=(), failed=("n1",)) == []
 
 
 def test_more_instances_than_pods_wait() -> None:

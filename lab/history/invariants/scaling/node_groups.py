@@ -52,6 +52,8 @@ class NodeGroups(Checker):
         self._sizes: dict[str, int] = {}
         self._instances: dict[str, dict[str, float]] = {}
         """For each group, since when the instances are known that are not being deleted, and did not fail."""
+        self._failed: dict[str, set[str]] = {}
+        """For each group the instances that could not be created: they are part of its size."""
         self._deletions: Counter[tuple[int, str]] = Counter()
         self._needless: dict[tuple[int, str], float] = {}
         self._waiting: set[str] = set()
@@ -111,7 +113,7 @@ class NodeGroups(Checker):
                 self._sizes[request.id] = response.targetSize
             case protocol.NodeGroupNodesRequest(), protocol.NodeGroupNodesResponse():
                 known = self._instances.get(request.id, {})
-                living = _living(response)
+                living, self._failed[request.id] = _living(response), set(_failed(response))
                 self._instances[request.id] = {name: known.get(name, call.begin_time) for name in living}
             case protocol.NodeGroupDecreaseTargetSizeRequest(), _:
                 delta = request.delta if response is not None else 0
@@ -178,8 +180,10 @@ class NodeGroups(Checker):
                     yield self._violation(group, problem)
             size -= name in instances
         if call.response is not None:
-            self._sizes[group] = self._sizes.get(group, 0) - len(names & instances.keys())
+            failed = self._failed.get(group, set())
+            self._sizes[group] = self._sizes.get(group, 0) - len(names & (instances.keys() | failed))
             self._instances[group] = {name: at for name, at in instances.items() if name not in names}
+            self._failed[group] = failed - names
 
     def _given_up_since(self, group: str, node: str) -> int:
         """Return how many instances without a node a group has lost since this node got its taint.
@@ -201,7 +205,17 @@ class NodeGroups(Checker):
 
 def _living(response: protocol.NodeGroupNodesResponse) -> Iterator[str]:
     """Yield the instances that are created or run, and have no error."""
-    for each in response.instances:
-        is_deleted = each.status.instanceState == protocol.InstanceStatus.instanceDeleting
-        if not (is_deleted or each.status.errorInfo.errorCode):
-            yield each.id
+    return (each.id for each in response.instances if not (_is_deleted(each) or _has_error(each)))
+
+
+def _failed(response: protocol.NodeGroupNodesResponse) -> Iterator[str]:
+    """Yield the instances with an error that are not being deleted."""
+    return (each.id for each in response.instances if _has_error(each) and not _is_deleted(each))
+
+
+def _is_deleted(instance: protocol.Instance) -> bool:
+    return instance.status.instanceState == protocol.InstanceStatus.instanceDeleting
+
+
+def _has_error(instance: protocol.Instance) -> bool:
+    return bool(instance.status.errorInfo.errorCode)
