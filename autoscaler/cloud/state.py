@@ -220,13 +220,14 @@ class CloudState:
             )
 
     def summary(self) -> dict[str, Json]:
-        """Return limits, sizes, and instances that are not being deleted, by group."""
+        """Return limits, sizes, how many instances failed, and those that are not being deleted, by group."""
         return {
             name: {
                 "min": group.min,
                 "max": group.max,
                 "begunWith": group.target,
                 "target": self.sizes[name].target,
+                "failed": min(self.sizes[name].ordered, group.failures.provisioning),
                 "instances": [i.id for i in self.of_group(name) if i.state is not InstanceState.DELETING],
             }
             for name, group in self.groups.items()

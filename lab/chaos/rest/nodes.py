@@ -105,9 +105,13 @@ def group_sizes(state: State) -> Iterator[Finding]:
 def too_small(groups: Json) -> list[str]:
     """Return the groups below their minimum.
 
-    A group may begin below its minimum: the autoscaler does not fill it up.
+    A group may begin below its minimum: the autoscaler does not fill it up. Instances that could not be
+    created are deleted whatever the minimum is, and without an event if the autoscaler that sees them has
+    not asked for them (cluster-autoscaler 1.36, deleteCreatedNodesWithErrors).
     """
-    least = {name: min(group["min"], group["begunWith"]) for name, group in groups.items()}
+    least = {
+        name: min(group["min"], group["begunWith"]) - group.get("failed", 0) for name, group in groups.items()
+    }
     return [name for name, group in groups.items() if group["target"] < least[name]]
 
 

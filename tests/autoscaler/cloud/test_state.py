@@ -103,10 +103,13 @@ def test_emulated_failures() -> None:
         state.increase("g", 3, NOW)
     assert refused.value.code == "RESOURCE_EXHAUSTED"
     assert state.target("g") == 0
+    assert state.summary()["g"]["failed"] == 0
     state.increase("g", 3, NOW)
     state.advance(NOW + 1000)
     assert states(state) == {"g-1": "creating", "g-2": "creating", "g-3": "running"}
     assert [i.error_code for i in state.instances.values()] == ["OUT_OF_STOCK", "", ""]
+    state.delete("g", ["g-1"], NOW)
+    assert state.summary()["g"]["failed"] == 1
 
 
 def test_the_state_is_restored_from_json() -> None:

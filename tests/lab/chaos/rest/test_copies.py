@@ -162,6 +162,8 @@ def test_an_autoscaler_whose_loops_fail_while_its_cloud_runs_is_found() -> None:
         ({"target": 2}, "has the size 2 and 1 instances"),
         ({"min": 2, "begunWith": 2}, "has the size 1, and its limits are 2 to 3"),
         ({"min": 2, "begunWith": 1}, ""),
+        ({"min": 2, "begunWith": 2, "failed": 1}, ""),
+        ({"min": 3, "begunWith": 3, "failed": 1}, "has the size 1, and its limits are 3 to 3"),
         ({"max": 0}, "has the size 1, and its limits are 1 to 0"),
     ],
 )
