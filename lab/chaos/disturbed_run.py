@@ -20,6 +20,7 @@ from nominee.lab.chaos.cases.rest import (
     busy,
     grace_seconds,
     has_events,
+    is_tried,
     rewritten,
     unrest,
     work_of,
@@ -33,7 +34,7 @@ from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm,
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
-from nominee.lab.chaos.rest.scheduling import SCHEDULER
+from nominee.lab.chaos.rest.scheduling import OTHER_SCHEDULER, SCHEDULER, explanation_path
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
 from nominee.lab.chaos.restarting import changed_by_restart
@@ -55,6 +56,8 @@ from nominee.localcluster.cluster import ClusterError, ProcessState
 from nominee.localcluster.supervisor.model.states import COMING_UP, ChildState
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
+from nominee.machinery.api.objects import key_of
+from nominee.machinery.api.pb import core
 
 REST_SECONDS_MAX = 30.0
 """The pod garbage collector looks every 20 s, and an owner then removes its finalizer."""
@@ -394,13 +397,33 @@ async def _unrest(cluster: ScenarioCluster) -> tuple[Sequence[str], float]:
     found = unrest(
         pods.items,
         nodes.items,
-        unschedulable,
+        unschedulable | await _of_no_scheduler(cluster, pods.items, processes),
         cluster.clock.now(),
         on_the_way=on_the_way,
         scheduled=any(each.component == SCHEDULER and each.state == ChildState.READY for each in processes),
     )
     is_silent = any(each.component == _KUBELET and each.state != ChildState.READY for each in processes)
     return found, grace_seconds(pods.items) + (_SILENT_SECONDS if is_silent else 0.0)
+
+
+async def _of_no_scheduler(
+    cluster: ScenarioCluster, pods: Iterable[core.Pod], processes: Iterable[ProcessState]
+) -> frozenset[str]:
+    """Return the pods without an attempt whose schedulerName none of the schedulers has: they wait for ever.
+
+    Without an answer none is.
+    """
+    untried = [pod for pod in pods if not (pod.spec.nodeName or is_tried(pod))]
+    schedulers = [each.name for each in processes if each.component == SCHEDULER]
+    found = set[str]()
+    try:
+        for pod in untried:
+            explained = [await cluster.http_json(name, explanation_path(pod)) for name in schedulers]
+            if explained and all(each["state"] == OTHER_SCHEDULER for each in explained):
+                found.add(str(key_of(pod)))
+    except ClusterError:
+        return frozenset()
+    return frozenset(found)
 
 
 async def _attempts(cluster: ScenarioCluster) -> dict[str, int]:

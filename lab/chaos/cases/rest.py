@@ -69,12 +69,13 @@ def unrest(
     """Return for each pod that must still change the reason; `now` is in seconds since the epoch.
 
     At rest is a pod that runs or has ended on its node, one that the scheduler found unschedulable (by its
-    condition, or by its queue: `unschedulable` has names as `default/p`), and one with scheduling gates. A
-    pod on a node that is not ready, or that terminates within its grace period, may stay as it is; so may one
-    whose containers are ready and that waits for a readiness gate, and one that has a node for the scheduler
-    (`on_the_way`) and waits for its volumes, its devices or a plugin. A pod whose node does not exist waits
-    for the pod garbage collector, which takes its time (lab/chaos/rest/pods.py), and a pod without a node
-    for a scheduler, which may not run (not `scheduled`).
+    condition, or by its queue: `unschedulable` has names as `default/p`), one of a scheduler that does not
+    exist (among `unschedulable`, too), and one with scheduling gates. A pod on a node that is not ready, or
+    that terminates within its grace period, may stay as it is; so may one whose containers are ready and that
+    waits for a readiness gate, and one that has a node for the scheduler (`on_the_way`) and waits for its
+    volumes, its devices or a plugin. A pod whose node does not exist waits for the pod garbage collector,
+    which takes its time (lab/chaos/rest/pods.py), and a pod without a node for a scheduler, which may not run
+    (not `scheduled`).
     """
     ready = {node.metadata.name: condition_is(node.status.conditions, "Ready") for node in nodes}
     found = []
@@ -97,6 +98,11 @@ def grace_seconds(pods: Iterable[core.Pod]) -> float:
     """
     terminating = filter(is_terminating, pods)
     return float(max((pod.metadata.deletionGracePeriodSeconds for pod in terminating), default=0))
+
+
+def is_tried(pod: core.Pod) -> bool:
+    """Return whether the scheduler has shown an attempt at a pod, or that it is gated."""
+    return get_condition(pod.status.conditions, "PodScheduled") is not None
 
 
 def foreign_finalizers(pod: core.Pod) -> set[str]:
@@ -139,8 +145,7 @@ def _unrest(pod: core.Pod, ready: Mapping[str, bool], now: float, scheduled: boo
     if not node:
         if pod.spec.schedulingGates or not scheduled:
             return ""
-        is_tried = get_condition(pod.status.conditions, "PodScheduled") is not None
-        return "" if is_tried else "has not been scheduled, and has no condition PodScheduled"
+        return "" if is_tried(pod) else "has not been scheduled, and has no condition PodScheduled"
     if not acts:
         return ""
     # Users write the conditions of readiness gates: a pod may wait for them for ever.

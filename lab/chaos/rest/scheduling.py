@@ -20,7 +20,9 @@ from nominee.machinery.wire.values.scalars import Json
 SCHEDULER: Final = "scheduler"
 QUEUE: Final = "/debug/queue"
 EXPLANATION: Final = "/debug/explain"
-_RETRIES: Final = frozenset({"Backoff", "WaitingOnPermit", "Binding", "OtherScheduler", "Bound"})
+OTHER_SCHEDULER: Final = "OtherScheduler"
+"""The state of a pod for whose schedulerName the scheduler has no profile."""
+_RETRIES: Final = frozenset({"Backoff", "WaitingOnPermit", "Binding", OTHER_SCHEDULER, "Bound"})
 """States of a pod that is scheduled, is retried by itself, or is another scheduler's."""
 _QUEUES: Final = ("active", "backoff", "unschedulable", "gated")
 

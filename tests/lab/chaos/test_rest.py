@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest.mock import AsyncMock, Mock, create_autospec
 
 import pytest
+from google.protobuf.message import Message
 
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unrest, work_of
@@ -164,6 +165,45 @@ async def test_a_pod_that_ends_has_its_grace_period_again_and_the_time_of_a_sile
     cluster.http_json = AsyncMock(side_effect=ClusterError("no scheduler runs"))
     reason = await quiet(cluster, 30.0)
     assert reason == ("pod default/p is terminating beyond its grace period" if is_late else "")
+
+
+@pytest.mark.parametrize(
+    ("states", "is_at_rest"),
+    [
+        (["OtherScheduler"], True),
+        (["OtherScheduler", "OtherScheduler"], True),
+        (["OtherScheduler", "Active"], False),
+        (["Active"], False),
+        ([], False),  # none answers
+    ],
+)
+async def test_a_pod_whose_scheduler_does_not_exist_waits_for_ever(
+    states: list[str], *, is_at_rest: bool
+) -> None:
+    names = [f"scheduler-{number}" for number in range(len(states) or 1)]
+    explained = dict(zip(names, states, strict=False))
+    time = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal time
+        time += seconds
+
+    async def answer(process: str, path: str) -> dict[str, str]:
+        if "/debug/explain" not in path or process not in explained:
+            raise ClusterError("no answer")
+        return {"state": explained[process]}
+
+    cluster = create_autospec(ScenarioCluster, instance=True)
+    processes = [ProcessState(name=each, component="scheduler", state="ready") for each in names]
+    cluster.processes = AsyncMock(return_value=processes)
+    items: dict[object, list[Message]] = {kinds.POD: [pod()], kinds.NODE: [node()]}
+    cluster.client = Mock(
+        list=AsyncMock(side_effect=lambda kind: Mock(items=items[kind])),
+        get=AsyncMock(return_value=coordination.Lease()),  # none leads
+    )
+    cluster.clock = Mock(monotonic=lambda: time, now=lambda: NOW + time, sleep=sleep)
+    cluster.http_json = AsyncMock(side_effect=answer)
+    assert bool(await quiet(cluster, 30.0)) is not is_at_rest
 
 
 def test_a_pod_without_a_node_is_at_rest_where_no_scheduler_runs() -> None:
