@@ -33,7 +33,7 @@ from nominee.lab.chaos.outcomes.facts import Facts, ends_of, facts_of
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm, points
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.nodes import AUTOSCALER
-from nominee.lab.chaos.rest.observation import observe, outstanding, with_memory
+from nominee.lab.chaos.rest.observation import EXPLAINED_MAX, observe, outstanding, with_memory
 from nominee.lab.chaos.rest.scheduling import OTHER_SCHEDULER, SCHEDULER, explanation_path
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
@@ -64,6 +64,7 @@ REST_SECONDS_MAX = 30.0
 LASTING_SECONDS = 5.0
 QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
 _KUBELET: Final = "kubelet"
 _SILENT_SECONDS: Final = 60.0
 """After so long a node whose kubelet does not run is not ready: --node-monitor-grace-period is 50 s, and the
@@ -360,8 +361,8 @@ def left_down(processes: Iterable[ProcessState]) -> str:
 async def quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
     """Wait until no pod must change for QUIET_SECONDS; return the reasons if that is not in time.
 
-    Pods that terminate have their grace period in addition, and all pods the time in which a node stays ready
-    without its kubelet.
+    Pods that terminate have their grace period in addition, and, where a kubelet does not run, all pods the
+    time in which its node stays ready.
     """
     deadline = cluster.clock.monotonic() + seconds_max
     since: float | None = None
@@ -413,7 +414,8 @@ async def _of_no_scheduler(
 
     Without an answer none is.
     """
-    untried = [pod for pod in pods if not (pod.spec.nodeName or is_tried(pod))]
+    named = (pod for pod in pods if pod.spec.schedulerName not in ("", _DEFAULT_SCHEDULER))
+    untried = [pod for pod in named if not (pod.spec.nodeName or is_tried(pod))][:EXPLAINED_MAX]
     schedulers = [each.name for each in processes if each.component == SCHEDULER]
     found = set[str]()
     try:

@@ -11,10 +11,10 @@ from nominee.lab.chaos.rest.due import due_seconds
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.losses import losses_of
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, has_drains, recheck_seconds
+from nominee.lab.chaos.rest.nodes import has_drains, recheck_seconds
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.restart import changes, facts
-from nominee.lab.chaos.rest.scheduling import SCHEDULER, waits_for_flush
+from nominee.lab.chaos.rest.scheduling import waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
 from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_jobs, has_refused_pods
 from nominee.lab.history.revision import Revision
@@ -51,8 +51,6 @@ STEADY_SECONDS: Final = 12.0
 _LOOKS_MAX: Final = 10
 _WAITS_MAX: Final = 3
 """How often late work, and what is due, is waited for: both may have consequences of the kind."""
-_FORGETFUL: Final = (SCHEDULER, AUTOSCALER)
-"""The components of `Losses`."""
 _NAMED_MAX: Final = 5
 
 
@@ -96,7 +94,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             is_smaller = any(each.value is None for each in (await cluster.history())[began:])
             if not is_smaller:  # else there may be less to keep now
                 freed = freed_by_restart(held, cluster.holdings())
-                found += [str(each) for each in freed if not (lost and each.object in _FORGETFUL)]
+                found += [str(each) for each in freed if not lost.may_free(each.object)]
             if not found:
                 break
     except StatusError as error:

@@ -57,6 +57,10 @@ def attempts_at_rest(before: Mapping[str, int], after: Mapping[str, int], second
     ]
 
 
+_GRACE_SECONDS_MAX: Final = 300.0
+"""No scenario waits for a longer grace period."""
+
+
 def unrest(
     pods: Iterable[core.Pod],
     nodes: Iterable[core.Node],
@@ -97,7 +101,8 @@ def grace_seconds(pods: Iterable[core.Pod]) -> float:
     calculateEffectiveGracePeriod).
     """
     terminating = filter(is_terminating, pods)
-    return float(max((pod.metadata.deletionGracePeriodSeconds for pod in terminating), default=0))
+    longest = max((pod.metadata.deletionGracePeriodSeconds for pod in terminating), default=0)
+    return min(float(longest), _GRACE_SECONDS_MAX)
 
 
 def is_tried(pod: core.Pod) -> bool:

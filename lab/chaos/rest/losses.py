@@ -19,8 +19,14 @@ from nominee.machinery.wire.values.scalars import Json
 
 OF_NODE, NOMINATION, NONE = "node ", "nomination ", "none"
 """How the facts begin that name a pod's node and nomination, and how they end for one that has none."""
-_FORGOTTEN: Final = ("backedOffGroups", "heldByHints", "inCooldown", "pendingHints")
-"""What an autoscaler keeps in memory, in its `/debug/loop`."""
+FAILED: Final = "Failed"
+"""The fact of a pod that has failed: its phase."""
+_WAITS: Final = ("backedOffGroups", "inCooldown")
+_HINTS: Final = ("heldByHints", "pendingHints")
+"""Why an autoscaler waits, and the nodes that it has in mind, in its `/debug/loop`."""
+_TAINTS: Final = ("taint ToBeDeletedByClusterAutoscaler:", "taint DeletionCandidateOfClusterAutoscaler:")
+"""How the facts of a node begin that an autoscaler changes."""
+_GOING: Final = frozenset({"deletionTimestamp", "DisruptionTarget=True"})
 _PREEMPTION: Final = "DefaultPreemption"
 _UNSCHEDULABLE: Final = "Unschedulable"
 """The reason of PodScheduled after an attempt that found no node."""
@@ -41,11 +47,11 @@ class Losses:
     has lost a label of theirs, which a kubelet that starts refuses (kubernetes/kubernetes#124586, open in
     1.36); their owners create others, and nodes come for these. `rivals`: autoscalers of pods that another
     one had, too, whose target is gone: its selector counts as long as it exists (kube-controller-manager
-    1.36, horizontal.go, hpaSelectors), and a new controller has none of it. `delays`: whether the
-    autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, takes one of
-    the gated pods for placed by its nomination, has a node in mind for one that waits though it fits
-    alone, as in a group, or keeps a node for which there are places in mind that not all of its pods fit
-    (cluster-autoscaler 1.36, Hints): nodes may come and go, and pods with them.
+    1.36, horizontal.go, hpaSelectors), and a new controller has none of it. `hinted_nodes`: those that
+    an autoscaler has in mind for a pod that waits though it fits alone, as in a group, or keeps since the
+    places that it has in mind for its pods do not suffice (cluster-autoscaler 1.36, Hints). `delays`: whether
+    the autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, or takes
+    one of the gated pods for placed by its nomination: nodes may come and go, and pods with them.
     """
 
     nodes: frozenset[str] = frozenset()
@@ -55,25 +61,41 @@ class Losses:
     gated_members: frozenset[str] = frozenset()
     misplaced_pods: frozenset[str] = frozenset()
     rivals: frozenset[str] = frozenset()
+    hinted_nodes: frozenset[str] = frozenset()
     delays: bool = False
 
-    def __bool__(self) -> bool:
+    def may_free(self, component: str) -> bool:
+        """Return whether processes of a component may hold less after the restart."""
+        if component == AUTOSCALER:
+            return bool(self.delays or self.hinted_nodes)
         of_scheduler = self.nodes, self.unwritten, self.late_attempts, self.gated_members
-        return any((*of_scheduler, self.misplaced_pods, self.rivals, self.delays))
+        return component == SCHEDULER and any((*of_scheduler, self.delays))
 
     def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
         """Return whether a pod, a node or an autoscaler of pods changed for this."""
         kind, _, rest = name.partition(" ")
         if kind == "horizontalpodautoscaler":
             return rest in self.rivals
-        if kind not in ("pod", "node"):
+        if kind == "node":
+            return (self.delays or rest in self.hinted_nodes) and is_scaled(former, present)
+        if kind != "pod":
             return False
         freed = {f"{OF_NODE}{node}" for node in self.nodes}
         is_placed = f"{OF_NODE}{NONE}" in former and (
             rest in self.late_attempts or not freed.isdisjoint(present)
         )
         is_cleared = rest in self.gated_pods and _is_nomination_cleared(former, present)
-        return self.delays or rest in self.unwritten or is_placed or is_cleared
+        is_moved = not (former and present) or f"{OF_NODE}{NONE}" in former or _GOING & {*present}
+        is_refused = rest in self.misplaced_pods and FAILED in present
+        return (
+            bool(self.delays and is_moved) or is_refused or rest in self.unwritten or is_placed or is_cleared
+        )
+
+
+def is_scaled(former: Collection[str], present: Collection[str]) -> bool:
+    """Return whether a node comes or goes, or has other taints of an autoscaler, and nothing else changed."""
+    difference = {*former} ^ {*present}
+    return not (former and present) or all(each.startswith(_TAINTS) for each in difference)
 
 
 def _is_nomination_cleared(former: Collection[str], present: Collection[str]) -> bool:
@@ -102,7 +124,8 @@ def losses_of(state: State) -> Losses:
         gated_members=frozenset(_gated_members(queue, state)),
         misplaced_pods=frozenset(_misplaced_pods(state)),
         rivals=frozenset(_rivals(state)),
-        delays=bool(loop and (any(loop.get(each) for each in _FORGOTTEN) or unwritten or kept)),
+        hinted_nodes=frozenset(node for each in _HINTS for node in loop.get(each, ())),
+        delays=bool(loop and (any(loop[each] for each in _WAITS) or unwritten or kept)),
     )
 
 

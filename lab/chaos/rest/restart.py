@@ -13,7 +13,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from nominee.lab.chaos.rest.losses import NOMINATION, NONE, NOTHING, OF_NODE, Losses
+from nominee.lab.chaos.rest.losses import FAILED, NOMINATION, NONE, NOTHING, OF_NODE, Losses, is_scaled
 from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
@@ -32,8 +32,6 @@ _FOLLOWERS: Final = frozenset({
     *("persistentvolumeclaim", "persistentvolume", "resourceclaim"),
 })  # fmt: skip
 """The kinds whose objects follow a pod that comes, goes or gets a node: owners, budgets and claims."""
-_FAILED: Final = "Failed"
-"""The fact of a pod that has failed: its phase."""
 _SCALES: Final = "ScalingActive=True"
 """The fact of an autoscaler of pods that scales its target."""
 _RESTARTED: Final = "after all processes were restarted"
@@ -97,14 +95,20 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
         yield Finding(name, f"waits in the state Gated, and fits on {node}")  # as of a pod without a group
     taken = {*_new_nodes(lost.late_attempts, before, now).values(), *_taken(lost, before, now)}
     is_refused = _has_failed(lost.misplaced_pods, before, now)
-    if released or _has_victims(before, now, taken) or is_refused or _has_started(lost.rivals, before, now):
+    is_scaled_in = _has_scaled(lost.hinted_nodes, before, now)
+    has_started = _has_started(lost.rivals, before, now)
+    if released or _has_victims(before, now, taken) or is_refused or is_scaled_in or has_started:
         # Others of the group follow, victims and refused pods are created again, and autoscalers of pods
         # scale; nodes come for them.
         lost = replace(lost, delays=True)
     changed = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
     excused = {each for each in changed if lost.excuses(each[0], before.get(each, ()), now.get(each, ()))}
-    if any(_moves(before.get(each), now.get(each)) for each in excused):
-        excused |= {each for each in changed if each[0].partition(" ")[0] in _FOLLOWERS}
+    moved = {
+        _namespace(each[0])
+        for each in excused
+        if each[0].startswith("pod ") and _moves(before.get(each), now.get(each))
+    }
+    excused |= {each for each in changed if moved and _follows(each[0], before.get(each, ()), moved)}
     for name, uid in sorted(changed - excused):
         former, present = before.get((name, uid)), now.get((name, uid))
         if former is None:
@@ -116,8 +120,26 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
             yield Finding(name, f"has {more} instead of {less} {_RESTARTED}")
 
 
+def _follows(name: str, former: Collection[str], namespaces: Collection[str]) -> bool:
+    """Return whether an object may follow pods of these namespaces; what is being deleted follows none."""
+    kind = name.partition(" ")[0]
+    is_near = kind == "persistentvolume" or _namespace(name) in namespaces
+    return kind in _FOLLOWERS and is_near and "deletionTimestamp" not in former
+
+
+def _namespace(name: str) -> str:
+    return name.partition(" ")[2].partition("/")[0]
+
+
+def _has_scaled(nodes: Collection[str], before: Facts, now: Facts) -> bool:
+    """Return whether an autoscaler has removed one of these nodes, or begins to."""
+    named = (each for each in before if each[0].removeprefix("node ") in nodes)
+    changed = ((before[each], now.get(each, ())) for each in named if before[each] != now.get(each))
+    return any(is_scaled(former, present) for former, present in changed)
+
+
 def _moves(former: Collection[str] | None, present: Collection[str] | None) -> bool:
-    """Return whether a pod or a node comes or goes, or a pod gets a node."""
+    """Return whether a pod comes or goes, or gets a node."""
     return former is None or present is None or _node_of(former) != _node_of(present)
 
 
@@ -144,7 +166,7 @@ def _taken(lost: Losses, before: Facts, now: Facts) -> Iterator[str]:
 def _has_failed(pods: Collection[str], before: Facts, now: Facts) -> bool:
     """Return whether some of these pods have failed meanwhile, or are gone."""
     former = (each for each in before if each[0].removeprefix("pod ") in pods)
-    return any(_FAILED not in before[each] and _FAILED in now.get(each, {_FAILED}) for each in former)
+    return any(FAILED not in before[each] and FAILED in now.get(each, {FAILED}) for each in former)
 
 
 def _has_started(rivals: Collection[str], before: Facts, now: Facts) -> bool:

@@ -196,7 +196,9 @@ async def test_a_pod_whose_scheduler_does_not_exist_waits_for_ever(
     cluster = create_autospec(ScenarioCluster, instance=True)
     processes = [ProcessState(name=each, component="scheduler", state="ready") for each in names]
     cluster.processes = AsyncMock(return_value=processes)
-    items: dict[object, list[Message]] = {kinds.POD: [pod()], kinds.NODE: [node()]}
+    foreign = pod()
+    foreign.spec.schedulerName = "another"
+    items: dict[object, list[Message]] = {kinds.POD: [foreign], kinds.NODE: [node()]}
     cluster.client = Mock(
         list=AsyncMock(side_effect=lambda kind: Mock(items=items[kind])),
         get=AsyncMock(return_value=coordination.Lease()),  # none leads

@@ -69,7 +69,9 @@ def _group_of(pod: core.Pod) -> Group | None:
 def _group_that_lost_a_nomination(revision: Revision) -> Group | None:
     """Return the group of a pod whose nomination was taken back, where nothing else of it has changed."""
     before, pod = same_pod_before(revision), revision.after(kinds.POD)
-    if before is None or pod is None or pod.status.nominatedNodeName or has_ended(before) != has_ended(pod):
+    if before is None or pod is None or has_ended(before) != has_ended(pod):
+        return None
+    if not before.status.nominatedNodeName or pod.status.nominatedNodeName or pod.spec.nodeName:
         return None
     return _group_of(pod) if _asks(before) == _asks(pod) else None
 

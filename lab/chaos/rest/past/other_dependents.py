@@ -17,10 +17,12 @@ def owners_of_others(history: Iterable[Revision], kinds: Container[AnyKind | Non
     """Return the uids of the owners whose deletion objects of other kinds than these hold up at the end."""
     last: dict[str, frozenset[str]] = {}
     for revision in history:
-        if revision.kind is None or revision.kind in kinds or not revision.is_readable:
+        if revision.kind is None or revision.kind in kinds:
             continue
         last.pop(revision.key, None)
-        if revision.object is not None:
-            owners = metadata_of(revision.object).ownerReferences
-            last[revision.key] = frozenset(each.uid for each in owners if each.blockOwnerDeletion)
+        if revision.is_readable and revision.object is not None:
+            metadata = metadata_of(revision.object)
+            if metadata.HasField("deletionTimestamp") and metadata.finalizers:
+                owners = (each.uid for each in metadata.ownerReferences if each.blockOwnerDeletion)
+                last[revision.key] = frozenset(owners)
     return frozenset().union(*last.values())

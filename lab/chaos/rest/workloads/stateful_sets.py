@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, are_available, wrong_numbers
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import condition_is, is_controlled_by, is_terminating
+from nominee.machinery.api.objects import condition_is, controller_of, is_controlled_by, is_terminating
 from nominee.machinery.api.pb import apps, core
+from nominee.machinery.api.selectors import LabelSelector
 
 
 def stateful_sets(state: State) -> Iterator[Finding]:
@@ -58,10 +59,17 @@ def _is_taken(state: State, of: apps.StatefulSet, name: str) -> bool:
     """
     namespace = of.metadata.namespace
     claims = {f"{each.metadata.name}-{name}" for each in of.spec.volumeClaimTemplates}
-    return any(pod.metadata.name == name for pod in state.pods_by_namespace.get(namespace, ())) or any(
+    others = (pod for pod in state.pods_by_namespace.get(namespace, ()) if pod.metadata.name == name)
+    return any(not _is_adopted(pod, of) for pod in others) or any(
         claim.metadata.namespace == namespace and claim.metadata.name in claims and is_terminating(claim)
         for claim in state.of(kinds.PERSISTENT_VOLUME_CLAIM)
     )
+
+
+def _is_adopted(pod: core.Pod, of: apps.StatefulSet) -> bool:
+    """Return whether a controller makes a pod, which has none, a pod of the set."""
+    matches = LabelSelector.from_message(of.spec.selector).matches(pod.metadata.labels)
+    return matches and controller_of(pod) is None and not is_terminating(pod)
 
 
 def _lacks(of: apps.StatefulSet, missing: Sequence[str]) -> Iterator[Finding]:

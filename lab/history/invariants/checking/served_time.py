@@ -12,6 +12,7 @@ ABSENT_SECONDS: Final = 12.0
 """No write for so long shows that no API server runs: a kubelet renews the lease of its node each 10 s."""
 _ABSENCES_MAX: Final = 1_000
 _WRITES_MAX: Final = 200
+"""Enough for the writes of some seconds."""
 
 
 class ServedTime:
@@ -49,7 +50,7 @@ class ServedTime:
         absent = (min(end, until) - max(start, since) for since, until in absences)
         return end - start - sum(each for each in absent if each > 0.0)
 
-    def is_silent(self, start: float, end: float) -> bool:
-        """Return whether nothing was written between two times, as by frozen API servers."""
+    def was_silent(self, start: float, end: float) -> bool:
+        """Return whether nothing was written between two times, as by frozen servers; False if unknown."""
         is_known = len(self._writes) < _WRITES_MAX or self._writes[0] <= start
         return is_known and not any(start <= each < end for each in self._writes)

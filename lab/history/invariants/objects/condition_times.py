@@ -29,6 +29,8 @@ _OF_CONTAINERS: Final = _OF_READINESS | {"PodReadyToStartContainers"}
 _DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
 _THAWED_SECONDS: Final = 0.5
 """What an API server had begun before it was frozen is written so soon after it."""
+_FROZEN_SECONDS: Final = 1.5
+"""A silence of less is usual in a small cluster."""
 _ANOTHER_BEFORE: Final = frozenset({"FailedUpdateScale"})
 """Reasons of conditions that had another status before in the same sync (HPA, reconcileAutoscaler)."""
 RESOLUTION_SECONDS: Final = 2.0
@@ -164,9 +166,9 @@ class ConditionTimes(Checker):
         if _is_late(new, old, revision.object):
             return "written-late"
         decided = new.lastTransitionTime.seconds + 1.0
-        if _is_of_eviction(new, revision) and self.served_time.is_silent(
-            decided, revision.time - _THAWED_SECONDS
-        ):
+        thawed = revision.time - _THAWED_SECONDS
+        is_late = thawed - decided >= _FROZEN_SECONDS and self.served_time.was_silent(decided, thawed)
+        if is_late and _is_of_eviction(new, revision):
             return "evicted-late"
         return "bound-already" if _is_of_bound(new, old, revision.previous) else ""
 

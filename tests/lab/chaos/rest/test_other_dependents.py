@@ -10,9 +10,12 @@ from nominee.machinery.api.pb import core
 from tests.lab.invariants.histories import History, pod
 
 
-def _config_map(name: str, *, blocks: bool = True) -> core.ConfigMap:
+def _config_map(name: str, *, blocks: bool = True, finalizer: str = "example.com/keep") -> core.ConfigMap:
+    """Return a ConfigMap that is being deleted, and that a finalizer keeps."""
     found = core.ConfigMap()
     found.metadata.name, found.metadata.namespace, found.metadata.uid = name, "default", f"uid-{name}"
+    found.metadata.deletionTimestamp.seconds = 1
+    found.metadata.finalizers.extend([finalizer] if finalizer else [])
     found.metadata.ownerReferences.add(uid=f"owner-of-{name}", blockOwnerDeletion=blocks)
     return found
 
@@ -20,6 +23,12 @@ def _config_map(name: str, *, blocks: bool = True) -> core.ConfigMap:
 def _pod() -> core.Pod:
     found = pod("a")
     found.metadata.ownerReferences.add(uid="owner-of-a", blockOwnerDeletion=True)
+    return found
+
+
+def _not_deleted() -> core.ConfigMap:
+    found = _config_map("a")
+    found.metadata.ClearField("deletionTimestamp")
     return found
 
 
@@ -35,8 +44,13 @@ LEFT = _config_map("a")
         (History().put(LEFT, _config_map("a", blocks=False)), set()),
         (History().put(LEFT, _config_map("b")), {"owner-of-a", "owner-of-b"}),
         (History().put(_pod()), set()),
+        (History().put(_config_map("a", finalizer="")), set()),
+        (History().put(_not_deleted()), set()),
     ],
-    ids=["left", "from before", "deleted", "blocks no more", "two", "a kind with rules"],
+    ids=[
+        *("left", "from before", "deleted", "blocks no more", "two", "a kind with rules", "no finalizer"),
+        "the collector has forgotten it",
+    ],
 )
 def test_owners_of_objects_that_are_left(history: History, owners: set[str]) -> None:
     assert owners_of_others(history.revisions, LISTED) == owners

@@ -344,8 +344,9 @@ def test_an_autoscaler_of_pods_forgets_the_selector_of_a_target_that_is_gone(
         ({}, 1),
         ({"backedOffGroups": ["pool"]}, 0),
         ({"inCooldown": True}, 0),
-        ({"pendingHints": ["node"]}, 0),
-        ({"heldByHints": ["node"]}, 0),
+        ({"pendingHints": ["n1"]}, 0),
+        ({"heldByHints": ["n1"]}, 0),
+        ({"heldByHints": ["other"]}, 1),
     ],
 )
 def test_an_autoscaler_forgets_that_it_waits(loop: Json, count: int) -> None:
@@ -353,6 +354,26 @@ def test_an_autoscaler_forgets_that_it_waits(loop: Json, count: int) -> None:
     before = state(correct(), debug={(AUTOSCALER, LOOP): nothing | loop})
     after = facts(state(changed(lambda manifests: manifests.pop("node"))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
+
+
+@pytest.mark.parametrize("loop", [{"inCooldown": True}, {"pendingHints": ["n1"]}])
+def test_what_an_autoscaler_forgets_places_pods_and_mends_none(loop: Json) -> None:
+    """A lost wake-up beside a hint is found, and so is a node that was not ready."""
+
+    def cluster(node: str, ready: str) -> Change:
+        waiting = pod("p", node=node, namespace="default", labels={})
+
+        def change(manifests: Manifests) -> None:
+            manifests["p"] = waiting
+            manifests["node"]["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+
+        return change
+
+    nothing = {"backedOffGroups": [], "inCooldown": False}
+    before = state(changed(cluster("", "Unknown")), debug={(AUTOSCALER, LOOP): nothing | loop})
+    after = facts(state(changed(cluster("n1", "True"))))
+    found = {each.object for each in changes(facts(before), after, losses_of(before))}
+    assert found == ({"node n1"} if "inCooldown" in loop else {"node n1", "pod default/p"})
 
 
 @pytest.mark.parametrize(("nominated", "count"), [({}, 1), ({"n1": ["default/g"]}, 0)])
