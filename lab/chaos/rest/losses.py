@@ -68,8 +68,8 @@ class Losses:
         """Return whether processes of a component may hold less after the restart."""
         if component == AUTOSCALER:
             return bool(self.delays or self.hinted_nodes)
-        of_scheduler = self.nodes, self.unwritten, self.late_attempts, self.gated_members
-        return component == SCHEDULER and any((*of_scheduler, self.delays))
+        of_queue = self.nodes, self.unwritten, self.late_attempts, self.gated_members
+        return component == SCHEDULER and any((*of_queue, self.misplaced_pods, self.delays))
 
     def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
         """Return whether a pod, a node or an autoscaler of pods changed for this."""

@@ -121,7 +121,7 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
 
 
 def _follows(name: str, former: Collection[str], namespaces: Collection[str]) -> bool:
-    """Return whether an object may follow pods of these namespaces; one that is being deleted follows none."""
+    """Return whether an object may follow pods of these namespaces; one that is deleted follows none."""
     kind = name.partition(" ")[0]
     is_near = kind == "persistentvolume" or _namespace(name) in namespaces
     return kind in _FOLLOWERS and is_near and "deletionTimestamp" not in former
