@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
 from nominee.lab.chaos.cases.rest import TRACKING
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
+from nominee.machinery.api.objects import (
+    condition_is,
+    get_condition,
+    has_ended,
+    is_controlled_by,
+    is_terminating,
+)
 from nominee.machinery.api.pb import batch, core
 from nominee.machinery.runtime.clock import from_time
 from nominee.machinery.wire.values.scalars import parse_time
@@ -17,6 +24,8 @@ from nominee.machinery.wire.values.scalars import parse_time
 _SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _BACK_OFF_SECONDS_MAX: Final = 690.0
 """Ten minutes, and the time for all other findings."""
+_COMPLETED_SECONDS_MAX: Final = JUMP_SECONDS + 65.0
+"""The back-off of a Job whose status is refused is a minute at most."""
 
 
 def jobs(state: State) -> Iterator[Finding]:
@@ -42,7 +51,8 @@ def jobs(state: State) -> Iterator[Finding]:
             if shown < number or (shown > number and not is_kept):
                 yield Finding(name_of(job), f"shows {shown} {name} in its status, and its pods are {number}")
         if _is_to_end(job) and not _is_finished(job) and not _ending(state, job):
-            yield Finding(name_of(job), "is to end, and no pod of it terminates")
+            seconds = {"seconds_max": _COMPLETED_SECONDS_MAX} if _is_early(job) else {}
+            yield Finding(name_of(job), "is to end, and no pod of it terminates", **seconds)
         for pod in state.pods_by_namespace.get(job.metadata.namespace, ()):
             if is_controlled_by(pod, job) and has_ended(pod) and TRACKING in pod.metadata.finalizers:
                 waits = job.spec.HasField("backoffLimitPerIndex") and pod.status.phase == "Failed"
@@ -50,6 +60,15 @@ def jobs(state: State) -> Iterator[Finding]:
                     continue  # it is counted when its index gets another pod (canRemoveFinalizer)
                 seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if waits else {}
                 yield Finding(name_of(pod), "has ended, and its Job has not counted it", **seconds)
+
+
+def _is_early(job: batch.Job) -> bool:
+    """Return whether a Job has succeeded before it began, by a clock that went back: it is not complete yet.
+
+    Its completionTime must not come before its startTime (kube-apiserver 1.36, validation of batch).
+    """
+    success = get_condition(job.status.conditions, "SuccessCriteriaMet")
+    return success is not None and from_time(success.lastTransitionTime) < from_time(job.status.startTime)
 
 
 def lacks_pods(state: State, job: batch.Job) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.past.listed_jobs import listed_jobs
+from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX
 from nominee.lab.chaos.rest.workloads.jobs import cron_jobs, jobs
 from nominee.machinery.api.pb import batch
 from nominee.machinery.runtime.clock import rfc3339
@@ -232,3 +233,14 @@ def test_the_history_shows_the_jobs_that_were_listed() -> None:
             each.status.active.add(name=uid, uid=uid)
     history = History().put(first, second, batch.CronJob(metadata=second.metadata)).delete(second)
     assert listed_jobs(history.revisions) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("started", "is_longer"), [("1970-01-01T00:00:40Z", True), ("1970-01-01T00:00:10Z", False)]
+)
+def test_a_job_that_began_by_a_clock_that_went_back_is_complete_later(started: str, is_longer: bool) -> None:
+    """The API server refuses a completionTime that comes before the startTime."""
+    success = {"type": "SuccessCriteriaMet", "status": "True", "lastTransitionTime": "1970-01-01T00:00:20Z"}
+    manifests = _cluster({"succeeded": 2, "conditions": [success], "startTime": started})
+    found = [each for each in jobs(state(manifests)) if "is to end" in each.sentence]
+    assert [each.seconds_max > FINDING_SECONDS_MAX for each in found] == [is_longer]
