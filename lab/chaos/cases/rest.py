@@ -21,6 +21,8 @@ BUSY_CALLBACKS_MAX: Final = 200.0
 """Where it is not known how much is usual."""
 TRY_SECONDS: Final = 12.0
 """A pod that no event concerns is tried again after five minutes, and after an error each 10 s."""
+_GRACE_SECONDS_MAX: Final = 300.0
+"""No scenario waits for a longer grace period."""
 _RENEWED: Final = frozenset({LEASE, EVENT, CONFIG_MAP})
 _ENDED = frozenset({"Succeeded", "Failed"})
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
@@ -55,10 +57,6 @@ def attempts_at_rest(before: Mapping[str, int], after: Mapping[str, int], second
         for pod, number in sorted(after.items())
         if (count := number - before.get(pod, number)) > 1 + seconds / TRY_SECONDS
     ]
-
-
-_GRACE_SECONDS_MAX: Final = 300.0
-"""No scenario waits for a longer grace period."""
 
 
 def unrest(

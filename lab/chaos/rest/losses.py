@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP
+from nominee.lab.chaos.rest.nodes import AUTOSCALER, DELETION_CANDIDATE, LOOP, TO_BE_DELETED
 from nominee.lab.chaos.rest.past.changes_of_room import last_for
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, entries_of_others
 from nominee.lab.chaos.rest.state import State
@@ -24,7 +24,7 @@ FAILED: Final = "Failed"
 _WAITS: Final = ("backedOffGroups", "inCooldown")
 _HINTS: Final = ("heldByHints", "pendingHints")
 """Why an autoscaler waits, and the nodes that it has in mind, in its `/debug/loop`."""
-_TAINTS: Final = ("taint ToBeDeletedByClusterAutoscaler:", "taint DeletionCandidateOfClusterAutoscaler:")
+_TAINTS: Final = tuple(f"taint {key}:" for key in (TO_BE_DELETED, DELETION_CANDIDATE))
 """How the facts of a node begin that an autoscaler changes."""
 _GOING: Final = frozenset({"deletionTimestamp", "DisruptionTarget=True"})
 _PREEMPTION: Final = "DefaultPreemption"
@@ -80,16 +80,19 @@ class Losses:
             return (self.delays or rest in self.hinted_nodes) and is_scaled(former, present)
         if kind != "pod":
             return False
+        had_no_node = f"{OF_NODE}{NONE}" in former
+        is_moved = not (former and present) or had_no_node or not _GOING.isdisjoint(present)
         freed = {f"{OF_NODE}{node}" for node in self.nodes}
-        is_placed = f"{OF_NODE}{NONE}" in former and (
-            rest in self.late_attempts or not freed.isdisjoint(present)
-        )
-        is_cleared = rest in self.gated_pods and _is_nomination_cleared(former, present)
-        is_moved = not (former and present) or f"{OF_NODE}{NONE}" in former or _GOING & {*present}
-        is_refused = rest in self.misplaced_pods and FAILED in present
         return (
-            bool(self.delays and is_moved) or is_refused or rest in self.unwritten or is_placed or is_cleared
+            (self.delays and is_moved)
+            or rest in self.unwritten
+            or (had_no_node and (rest in self.late_attempts or not freed.isdisjoint(present)))
+            or (rest in self.gated_pods and _is_nomination_cleared(former, present))
+            or (rest in self.misplaced_pods and FAILED in present)
         )
+
+
+NOTHING: Final = Losses()
 
 
 def is_scaled(former: Collection[str], present: Collection[str]) -> bool:
@@ -103,9 +106,6 @@ def _is_nomination_cleared(former: Collection[str], present: Collection[str]) ->
     difference = {*former} ^ {*present}
     is_of_nomination = (each.startswith((NOMINATION, "nominatedNodeName")) for each in difference)
     return f"{NOMINATION}{NONE}" in present and all(is_of_nomination)
-
-
-NOTHING: Final = Losses()
 
 
 def losses_of(state: State) -> Losses:

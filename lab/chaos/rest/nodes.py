@@ -23,8 +23,8 @@ GIVEN_UP: Final = frozenset({"DeleteUnregistered", "ScaleUpFailed", "ScaleUpTime
 """The reasons of these events."""
 DOUBTFUL: Final = "since a write of the taint was reported as failed"
 """The end of a finding about a taint that the autoscaler itself does not know (`doubtfulTaints`)."""
-_TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
-_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
+TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
+DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
 _PREFIX: Final = "node.kubernetes.io/"
 _OF_READY: Final = {"False": "not-ready", "Unknown": "unreachable"}
 _PRESSURES: Final = {
@@ -75,13 +75,13 @@ def autoscaler_loops(state: State) -> Iterator[Finding]:
         return
     for node in state.of(kinds.NODE):
         keys = {taint.key for taint in node.spec.taints}
-        if _TO_BE_DELETED in keys:  # The autoscaler leaves the other taint of such a node as it is.
+        if TO_BE_DELETED in keys:  # The autoscaler leaves the other taint of such a node as it is.
             if node.metadata.name not in document["deleting"]:
                 is_doubtful = node.metadata.name in document["doubtfulTaints"]
                 why = f", {DOUBTFUL}" if is_doubtful else ""
-                yield Finding(name_of(node), f"has the taint {_TO_BE_DELETED}, and is not being deleted{why}")
-        elif _CANDIDATE in keys and node.metadata.name not in document["unneeded"]:
-            yield Finding(name_of(node), f"has the taint {_CANDIDATE}, and is not unneeded")
+                yield Finding(name_of(node), f"has the taint {TO_BE_DELETED}, and is not being deleted{why}")
+        elif DELETION_CANDIDATE in keys and node.metadata.name not in document["unneeded"]:
+            yield Finding(name_of(node), f"has the taint {DELETION_CANDIDATE}, and is not unneeded")
 
 
 def group_sizes(state: State) -> Iterator[Finding]:

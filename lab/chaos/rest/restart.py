@@ -14,6 +14,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.losses import FAILED, NOMINATION, NONE, NOTHING, OF_NODE, Losses, is_scaled
+from nominee.lab.chaos.rest.scheduling import GATED, waits_though_it_fits
 from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
@@ -92,7 +93,7 @@ def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Findi
     """Find the objects that a restart has changed, created or removed."""
     released = _new_nodes(lost.gated_members, before, now)
     for name, node in sorted(released.items()):
-        yield Finding(name, f"waits in the state Gated, and fits on {node}")  # as of a pod without a group
+        yield waits_though_it_fits(name, GATED, [node])
     taken = {*_new_nodes(lost.late_attempts, before, now).values(), *_taken(lost, before, now)}
     is_refused = _has_failed(lost.misplaced_pods, before, now)
     is_scaled_in = _has_scaled(lost.hinted_nodes, before, now)

@@ -6,7 +6,7 @@ cluster; whether the copy is right is the subject of `copies`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
@@ -20,6 +20,7 @@ from nominee.machinery.wire.values.scalars import Json
 SCHEDULER: Final = "scheduler"
 QUEUE: Final = "/debug/queue"
 EXPLANATION: Final = "/debug/explain"
+GATED: Final = "Gated"
 OTHER_SCHEDULER: Final = "OtherScheduler"
 """The state of a pod for whose schedulerName the scheduler has no profile."""
 _RETRIES: Final = frozenset({"Backoff", "WaitingOnPermit", "Binding", OTHER_SCHEDULER, "Bound"})
@@ -62,10 +63,14 @@ def lost_wakeups(state: State) -> Iterator[Finding]:
         explanation = document["explanation"]
         nodes = set() if explanation is None else {*explanation["selectedNodes"]}
         if nodes := nodes - _left(pod, document, state):
-            text = f"waits in the state {document['state']}, and fits on {in_order(nodes)}"
-            yield Finding(name_of(pod), text)
-        elif document["state"] == "Gated" and (node := _preempts_on(document)):
-            yield Finding(name_of(pod), f"waits in the state Gated, and may preempt on {node}")
+            yield waits_though_it_fits(name_of(pod), document["state"], nodes)
+        elif document["state"] == GATED and (node := _preempts_on(document)):
+            yield Finding(name_of(pod), f"waits in the state {GATED}, and may preempt on {node}")
+
+
+def waits_though_it_fits(name: str, state: str, nodes: Collection[str]) -> Finding:
+    """Return the finding about a pod with this name in findings, in a state of the scheduler's."""
+    return Finding(name, f"waits in the state {state}, and fits on {in_order(nodes)}")
 
 
 def fits_somewhere(document: Json) -> bool:

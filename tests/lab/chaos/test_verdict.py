@@ -160,6 +160,14 @@ def test_a_taint_is_left_only_where_its_write_failed(case: str, end: str, is_acc
     assert found.verdict is (Verdict.ACCEPTED if is_accepted else Verdict.BROKEN)
 
 
+def accepts_time(case: str, message: str) -> bool:
+    """Return whether a violation by a condition's time is known of a case."""
+    violation = Violation(invariant="conditions-keep-their-times", message=message)
+    ended = result(Outcome.PASSED, violations=(violation,))
+    found = judge(Case.parse(case) if case else Case(), ended, SCENARIO, reached=True)
+    return found.verdict is Verdict.ACCEPTED
+
+
 @pytest.mark.parametrize(
     ("case", "is_accepted"),
     [
@@ -174,10 +182,7 @@ def test_a_transition_that_is_written_late_may_have_the_time_of_the_former_one(
 ) -> None:
     late = "the condition Ready became False, and its lastTransitionTime is that of its former status"
     for message, expected in ((late, is_accepted), (late.replace("became", "is still"), False)):
-        violation = Violation(invariant="conditions-keep-their-times", message=message)
-        ended = result(Outcome.PASSED, violations=(violation,))
-        found = judge(Case.parse(case) if case else Case(), ended, SCENARIO, reached=True)
-        assert (found.verdict is Verdict.ACCEPTED) is expected
+        assert accepts_time(case, message) is expected
 
 
 @pytest.mark.parametrize(
@@ -193,10 +198,7 @@ def test_a_binding_that_is_written_late_may_have_the_time_of_the_failed_attempt(
     case: str, is_accepted: bool
 ) -> None:
     late = "the condition PodScheduled became True, and its lastTransitionTime is that of its former status"
-    violation = Violation(invariant="conditions-keep-their-times", message=late)
-    ended = result(Outcome.PASSED, violations=(violation,))
-    found = judge(Case.parse(case), ended, SCENARIO, reached=True)
-    assert (found.verdict is Verdict.ACCEPTED) is is_accepted
+    assert accepts_time(case, late) is is_accepted
 
 
 @pytest.mark.parametrize(
@@ -216,10 +218,7 @@ def test_a_budget_that_an_eviction_uses_up_late_may_have_the_time_of_the_former_
     """An eviction that reads late, or that tries again, has its time after that."""
     became = f"the condition DisruptionAllowed became {status}"
     late = f"{became}, and its lastTransitionTime is that of its former status"
-    violation = Violation(invariant="conditions-keep-their-times", message=late)
-    ended = result(Outcome.PASSED, violations=(violation,))
-    found = judge(Case.parse(case), ended, SCENARIO, reached=True)
-    assert (found.verdict is Verdict.ACCEPTED) is is_accepted
+    assert accepts_time(case, late) is is_accepted
 
 
 @pytest.mark.parametrize(
@@ -235,10 +234,7 @@ def test_a_status_that_waits_in_the_controllers_may_have_the_time_of_the_former_
     case: str, condition: str, is_accepted: bool
 ) -> None:
     late = f"the condition {condition} became False, and its lastTransitionTime is that of its former status"
-    violation = Violation(invariant="conditions-keep-their-times", message=late)
-    ended = result(Outcome.PASSED, violations=(violation,))
-    found = judge(Case.parse(case), ended, SCENARIO, reached=True)
-    assert (found.verdict is Verdict.ACCEPTED) is is_accepted
+    assert accepts_time(case, late) is is_accepted
 
 
 @pytest.mark.parametrize(

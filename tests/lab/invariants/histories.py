@@ -9,10 +9,12 @@ from google.protobuf.message import Message
 
 from nominee.lab.history.fold import Fold
 from nominee.lab.history.invariants.check import Result, check
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api import kinds
+from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import key_of
 from nominee.machinery.api.pb import coordination, core
 from nominee.machinery.wire import envelope
@@ -84,6 +86,22 @@ def lease(node: str) -> coordination.Lease:
     found = coordination.Lease()
     found.metadata.name, found.metadata.namespace = node, "kube-node-lease"
     return found
+
+
+def answered_write(client: str, pid: int, begin: int, seconds: float, *, kind: AnyKind = kinds.POD) -> Answer:
+    """Return the answer to a write of a process at a revision, so many seconds after BEGIN."""
+    return Answer(
+        client=client,
+        method=Method.PATCH,
+        outcome=Outcome.DONE,
+        kind=kind,
+        namespace="default",
+        name="p",
+        begin=begin,
+        end=begin,
+        client_pid=pid,
+        begin_time=BEGIN + seconds,
+    )
 
 
 def event(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from nominee.lab.history.invariants.check import Check
-from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.processes.leader_leases import LeaderLeases
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import coordination
-from tests.lab.invariants.histories import History, node, result_of
+from tests.lab.invariants.histories import History, answered_write, node, result_of
 
 
 def lease(holder: str, *, namespace: str = "kube-system") -> coordination.Lease:
@@ -140,21 +139,6 @@ def test_a_candidate_without_answers_may_renew_its_lease_late(
     for revision in history.revisions:
         found.observe(revision)
         if kind is not None and revision.revision == 3:
-            found.observe_answer(written(kind, client))
+            found.observe_answer(answered_write(client, 101, 3, 3.0, kind=kind))
     (result,) = found.finish(Evidence(now=history.now))
     assert len(result.violations) == violations
-
-
-def written(kind: AnyKind, client: str) -> Answer:
-    """Return the answer to a write of a process with the pid 101."""
-    return Answer(
-        client=client,
-        method=Method.PATCH,
-        outcome=Outcome.DONE,
-        kind=kind,
-        namespace="default",
-        name="p",
-        begin=3,
-        end=3,
-        client_pid=101,
-    )

@@ -28,11 +28,14 @@ def stateful_sets(state: State) -> Iterator[Finding]:
         ready = sum(_is_ready(pod) for pod in pods)
         is_settled = ready == len(pods) and not any(is_terminating(pod) for pod in pods)
         is_settled = is_settled and are_available(pods, each.spec.minReadySeconds, state.now)
-        missing = [name for name in _names(each) if name not in {pod.metadata.name for pod in pods}]
+        present = {pod.metadata.name for pod in pods}
+        missing = [name for name in _names(each) if name not in present]
         refused = [name for name in missing if state.may_refuse(each) or _is_taken(state, each, name)]
         if is_settled or each.spec.podManagementPolicy == "Parallel":
+            # After a pod that cannot be created the controller does nothing.
             yield from _lacks(each, missing[: missing.index(refused[0])] if refused else missing)
-            yield from () if refused else _superfluous(each, pods)
+            if not refused:
+                yield from _superfluous(each, pods)
         if is_settled and each.spec.updateStrategy.type == "RollingUpdate" and not refused:
             yield from _revisions(each, pods)
         expected = {"replicas": len(pods), "readyReplicas": ready}

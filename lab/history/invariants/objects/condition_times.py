@@ -93,8 +93,8 @@ class ConditionTimes(Checker):
             "written-late": "a container of the pod ended or crashed, or the last one, without probes and "
             "gates, began in the second of both times: the kubelet reports late what happened then",
             "evicted-late": "the API server has allowed an eviction in the second of both times, as the "
-            f"budget shows, and nothing was written since then until {_THAWED_SECONDS:g} s before: it was "
-            "frozen",
+            f"budget shows, and then nothing was written for {_FROZEN_SECONDS:g} s or more, until "
+            f"{_THAWED_SECONDS:g} s before: it was frozen",
             "bound-already": "PodScheduled of a bound pod became True or False, which pods-move-forward "
             "finds: the kubelet takes back what a second scheduler wrote, with the time that it knows",
             "sent-early": f"the write was late: it was sent within {RESOLUTION_SECONDS:g} s after the former "
