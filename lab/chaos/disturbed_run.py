@@ -34,6 +34,7 @@ from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm,
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import EXPLAINED_MAX, observe, outstanding, with_memory
+from nominee.lab.chaos.rest.perpetual import runs_on
 from nominee.lab.chaos.rest.scheduling import OTHER_SCHEDULER, SCHEDULER, explanation_path
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
@@ -339,9 +340,18 @@ async def _restless(
         work, writes = work_of(before, cluster.callbacks(), seconds), (await cluster.history())[began:]
         repeated = attempts_at_rest(attempts, await _attempts(cluster), seconds)
         found = [*rewritten(writes, seconds), *repeated, *busy(work, usual)]
+        if found and await _runs_on(cluster):
+            found = []
         if not found or (period >= periods and not has_events(writes)):
             break
     return "; ".join(found), work
+
+
+async def _runs_on(cluster: ScenarioCluster) -> bool:
+    """Return whether the objects ask for work that does not end; not if they cannot be read."""
+    with suppress(StatusError, ClusterError):
+        return runs_on(await observe(cluster, Expectations()))
+    return False
 
 
 def ended_by_themselves(processes: Iterable[ProcessState]) -> str:

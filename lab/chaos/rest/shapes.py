@@ -14,6 +14,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.memory import MEMORY, holdings, is_holding, may_be_fewer
+from nominee.lab.chaos.rest.perpetual import runs_on
 from nominee.lab.chaos.rest.state import Finding, State
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
@@ -36,7 +37,7 @@ def other_shapes(state: State) -> Iterator[Finding]:
     What processes hold is compared if the state has it.
     """
     expected = state.expectations.shapes
-    if expected is None:
+    if expected is None or runs_on(state):
         return
     present, has_memory = shapes_of(state), any(path == MEMORY for _, path in state.debug)
     for shape in sorted(present.keys() | expected.keys()):

@@ -1,0 +1,61 @@
+"""Whether a cluster is never at rest, because its objects ask for work that does not end. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from nominee.controllers.cron_jobs.schedules import with_zone
+from nominee.lab.chaos.rest.state import State
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
+from nominee.machinery.api import kinds
+from nominee.machinery.api.objects import controller_of, has_ended, is_terminating
+from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import from_time
+from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
+from nominee.machinery.wire.values.cron_schedule import NEVER, parse
+
+REPEATED_SECONDS: Final = 160.0
+"""What comes again within this time leaves no time for a comparison before and after a restart."""
+_EVICTED_SECONDS: Final = 5.0
+"""A pod that is not evicted so long after it should be is no excuse."""
+
+
+def runs_on(state: State) -> bool:
+    """Return whether work comes again and again, in a time that the rules cannot wait for.
+
+    A CronJob of each minute or two starts Jobs. And the owner of a pod that tolerates a taint NoExecute for
+    seconds creates another one after each eviction, which goes to the same node if no other one will do: it
+    is never older than these seconds.
+    """
+    return CONTROLLERS in state.running and (_has_frequent_jobs(state) or any(_replaced_pods(state)))
+
+
+def _has_frequent_jobs(state: State) -> bool:
+    for each in state.of(kinds.CRON_JOB):
+        if each.spec.suspend or is_terminating(each):
+            continue
+        with suppress(ValueError):  # without a schedule there are no Jobs
+            schedule = parse(with_zone(each))
+            first = schedule.next(state.now)
+            if first != NEVER and schedule.next(first) - first < REPEATED_SECONDS:
+                return True
+    return False
+
+
+def _replaced_pods(state: State) -> Iterator[core.Pod]:
+    """Yield the pods of owners that are to be evicted from their nodes, and were created not long ago."""
+    taints = {
+        node.metadata.name: [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
+        for node in state.of(kinds.NODE)
+    }
+    for pod in state.of(kinds.POD):
+        if has_ended(pod) or controller_of(pod) is None:
+            continue
+        for taint in taints.get(pod.spec.nodeName, ()):
+            first = next((each for each in pod.spec.tolerations if tolerates(each, taint)), None)
+            if first is not None and first.HasField("tolerationSeconds"):
+                age = state.now - from_time(pod.metadata.creationTimestamp)
+                if age - _EVICTED_SECONDS < first.tolerationSeconds < REPEATED_SECONDS:
+                    yield pod

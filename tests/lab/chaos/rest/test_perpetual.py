@@ -1,0 +1,57 @@
+"""Clusters whose objects ask for work that does not end."""
+
+from __future__ import annotations
+
+import pytest
+
+from nominee.lab.chaos.rest.perpetual import runs_on
+from nominee.machinery.runtime.clock import rfc3339
+from tests.lab.chaos.rest.clusters import NOW, Manifest, correct, manifest, owner, pod, state
+
+NO_EXECUTE = {"key": "example.com/busy", "effect": "NoExecute"}
+
+
+def cron_job(schedule: str, **spec: object) -> Manifest:
+    return manifest("CronJob", "c", api="batch/v1", spec={"schedule": schedule, **spec})
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (cron_job("* * * * *"), True),
+        (cron_job("*/2 * * * *"), True),
+        (cron_job("0 * * * *"), False),
+        (cron_job("* * * * *", suspend=True), False),
+        (cron_job("never"), False),
+    ],
+)
+def test_a_cron_job_of_each_minute_runs_on(found: Manifest, expected: bool) -> None:
+    assert runs_on(state({**correct(), "cron": found})) is expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "age", "has_owner", "expected"),
+    [
+        (5, 3, True, True),
+        (5, 3, False, False),  # it is evicted once
+        (5, 60, True, False),  # it should have been evicted
+        (300, 3, True, False),
+    ],
+)
+def test_a_pod_that_is_evicted_again_and_again_runs_on(
+    seconds: int, age: int, has_owner: bool, expected: bool
+) -> None:
+    manifests = correct()
+    manifests["node"]["spec"] = {"taints": [NO_EXECUTE]}
+    metadata = owner(manifest("DaemonSet", "agent", api="apps/v1")) if has_owner else {}
+    evicted = pod(
+        "evicted",
+        node=manifests["node"]["metadata"]["name"],
+        creationTimestamp=rfc3339(NOW - age),
+        **metadata,
+    )
+    evicted["spec"]["tolerations"] = [
+        {"key": "example.com/busy", "operator": "Exists", "tolerationSeconds": seconds}
+    ]
+    manifests["evicted"] = evicted
+    assert runs_on(state(manifests)) is expected
