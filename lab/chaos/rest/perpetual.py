@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from nominee.controllers.cron_jobs.schedules import with_zone
 from nominee.lab.chaos.rest.state import State
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
@@ -37,7 +36,7 @@ def _has_frequent_jobs(state: State) -> bool:
         if each.spec.suspend or is_terminating(each):
             continue
         with suppress(ValueError):  # without a schedule there are no Jobs
-            schedule = parse(with_zone(each))
+            schedule = parse(each.spec.schedule)  # a time zone makes it no more frequent
             first = schedule.next(state.now)
             if first != NEVER and schedule.next(first) - first < REPEATED_SECONDS:
                 return True
