@@ -11,6 +11,7 @@ from tests.mutations.unseen.holdout import HOLDOUT
 from tests.mutations.unseen.holdout2 import HOLDOUT2
 from tests.mutations.unseen.holdout3 import HOLDOUT3
 from tests.mutations.unseen.holdout4 import HOLDOUT4
+from tests.mutations.unseen.holdout5 import HOLDOUT5
 from tests.mutations.unseen.kubelet import KUBELET
 from tests.mutations.unseen.localcluster import LOCALCLUSTER
 from tests.mutations.unseen.machinery import MACHINERY
@@ -29,5 +30,6 @@ UNSEEN: Final[tuple[Unseen, ...]] = (
     *HOLDOUT2,
     *HOLDOUT3,
     *HOLDOUT4,
+    *HOLDOUT5,
 )
 UNSEEN_BY_NAME: Final = {each.mutation.name: each for each in UNSEEN}
