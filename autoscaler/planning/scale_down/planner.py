@@ -6,8 +6,9 @@ Source: cluster-autoscaler 1.36, core/scaledown/planner and actuation's budgets.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from nominee.autoscaler.options import Options
 from nominee.autoscaler.planning.objects.observation import CloudView
@@ -49,13 +50,21 @@ class ScaleDownPlanner:
         """In seconds since the epoch."""
         self.refused_by_quota: Counter[str] = Counter()
         """Nodes that a lower limit of the cluster keeps in this loop, by resource."""
+        self._held_by_hints: list[str] = []
+        self._find_held: Callable[[], list[str]] | None = None
+        """None: the answer is known."""
 
     def unneeded_names(self) -> list[str]:
         return self.unneeded_nodes.names()
 
     def held_by_hints(self) -> list[str]:
-        """Return the nodes that an autoscaler without the hints of earlier loops might find removable."""
-        return sorted(self._simulator.held_by_hints)
+        """Return the nodes that fail with the hints of earlier loops and can be removed without them.
+
+        Only a debug page asks: no loop simulates twice for this.
+        """
+        if self._find_held is not None:
+            self._held_by_hints, self._find_held = self._find_held(), None
+        return self._held_by_hints
 
     def update_cluster_state(self, inputs: ScaleDownInput, candidates: Sequence[core.Node]) -> None:
         """Find which candidates are unneeded. The snapshot is the same afterwards."""
@@ -66,11 +75,25 @@ class ScaleDownPlanner:
             eligible, self.utilization = filter_out_unremovable(
                 self._options, inputs, self._sorted(inputs, candidates), self.unremovable
             )
+            nodes_max = self._unneeded_nodes_limit()
             removals = self._simulator.simulate(
-                inputs, eligible, self.utilization, self.unremovable, self._unneeded_nodes_limit()
+                inputs, eligible, self.utilization, self.unremovable, nodes_max
             )
+        failed, self._held_by_hints, self._find_held = self._simulator.failed_with_hints, [], None
+        if failed:
+            self._find_held = partial(self._removable_without_hints, failed, inputs, eligible, nodes_max)
         self._hints.drop_old()
         self.unneeded_nodes.update(removals, inputs.at.monotonic)
+
+    def _removable_without_hints(
+        self, failed: Sequence[str], inputs: ScaleDownInput, eligible: Sequence[core.Node], nodes_max: int
+    ) -> list[str]:
+        """Return which nodes can be removed if no pod has a hint, neither theirs nor those removed before."""
+        simulator = RemovalSimulator(self._options, SchedulingHints())
+        with inputs.snapshot.fork():
+            inputs.snapshot.search_from_start()
+            found = simulator.simulate(inputs, eligible, self.utilization, UnremovableNodes(), nodes_max)
+        return sorted({each.node.metadata.name for each in found}.intersection(failed))
 
     def clean_up_unneeded_nodes(self) -> None:
         """Drop all unneeded nodes: in an unhealthy cluster their times start again."""

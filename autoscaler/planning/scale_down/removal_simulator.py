@@ -41,7 +41,7 @@ class RemovalSimulator:
 
     def __init__(self, options: Options, hints: SchedulingHints) -> None:
         self._options, self._hints = options, hints
-        self.held_by_hints: list[str] = []
+        self.failed_with_hints: list[str] = []
         """The nodes whose pods have found no place, and had hints: without them they might find one."""
 
     def simulate(
@@ -58,7 +58,7 @@ class RemovalSimulator:
         are added to `unremovable`.
         """
         removed: list[NodeToBeRemoved] = []
-        self.held_by_hints = []
+        self.failed_with_hints = []
         budgets = RemainingPdbTracker(inputs.observation.budgets)
         destinations = {node.metadata.name for node in inputs.nodes} - inputs.deletions.nodes()
         recheck_after = inputs.at.monotonic + self._options.unremovable_node_recheck_timeout
@@ -74,7 +74,7 @@ class RemovalSimulator:
             has_hints = any(self._hints.get(pod.metadata.uid) for pod in to_move.pods)
             if not self._reschedule(inputs, node, to_move.pods, destinations):
                 if has_hints:
-                    self.held_by_hints.append(name)
+                    self.failed_with_hints.append(name)
                 reason = Unremovable(Reason.NO_PLACE_TO_MOVE_PODS)
                 unremovable.add_timeout(name, reason, recheck_after)
                 continue

@@ -173,6 +173,10 @@ class ClusterSnapshot:
                     return node.name
         return None
 
+    def search_from_start(self) -> None:
+        """Let the next search begin at the first node, as in a new snapshot."""
+        self._next = 0
+
     def try_schedule_pods(
         self,
         pods: Iterable[core.Pod],

@@ -49,9 +49,10 @@ class Losses:
     one had, too, whose target is gone: its selector counts as long as it exists (kube-controller-manager
     1.36, horizontal.go, hpaSelectors), and a new controller has none of it. `hinted_nodes`: those that
     an autoscaler has in mind for a pod that waits though it fits alone, as in a group, or keeps since the
-    places that it has in mind for its pods do not suffice (cluster-autoscaler 1.36, Hints). `delays`: whether
-    the autoscaler waits after a failure, a scale-up or a deletion, does not see an unwritten pod, or takes
-    one of the gated pods for placed by its nomination: nodes may come and go, and pods with them.
+    places that it has in mind for its pods do not suffice, while others would (cluster-autoscaler 1.36,
+    Hints). `delays`: whether the autoscaler waits after a failure, a scale-up or a deletion, does not see an
+    unwritten pod, or takes one of the gated pods for placed by its nomination: nodes may come and go, and
+    pods with them.
     """
 
     nodes: frozenset[str] = frozenset()
