@@ -16,9 +16,11 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.moves import keep_away, move, move_back
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
 from nominee.lab.chaos.cases.rest import (
+    Deadlines,
+    Reason,
     attempts_at_rest,
     busy,
-    grace_seconds,
+    extra_seconds,
     has_events,
     is_tried,
     rewritten,
@@ -31,6 +33,7 @@ from nominee.lab.chaos.cases.verdict import is_accepted
 from nominee.lab.chaos.earlier import Earlier
 from nominee.lab.chaos.outcomes.facts import Facts, ends_of, facts_of
 from nominee.lab.chaos.perturbing import POLL_SECONDS, Perturbing, Points, calm, points
+from nominee.lab.chaos.rest.copies import STATE
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import EXPLAINED_MAX, observe, outstanding, with_memory
@@ -67,9 +70,6 @@ QUIET_SECONDS = 0.5
 """For so long a cluster must be at rest: a process that has just started acts in this time."""
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 _KUBELET: Final = "kubelet"
-_SILENT_SECONDS: Final = 60.0
-"""After so long a node whose kubelet does not run is not ready: --node-monitor-grace-period is 50 s, and the
-controller looks each 5 s."""
 WATCHED_SECONDS = 12.0
 PERIODS_SECONDS = 36.0
 """For so long writes are counted at rest; after the undisturbed run until all periodic work has come once."""
@@ -369,20 +369,20 @@ def left_down(processes: Iterable[ProcessState]) -> str:
 
 
 async def quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
-    """Wait until no pod must change for QUIET_SECONDS; return the reasons if that is not in time.
+    """Wait until no pod must change for QUIET_SECONDS; return the reasons that have not ended in time.
 
-    Pods that terminate have their grace period in addition, and, where a kubelet does not run, all pods the
-    time in which its node stays ready.
+    A pod that terminates has its grace period in addition, and one on a node whose kubelet does not run the
+    time in which the node stays ready.
     """
-    deadline = cluster.clock.monotonic() + seconds_max
+    deadlines = Deadlines(cluster.clock.monotonic(), seconds_max)
     since: float | None = None
     while True:
-        found, grace = await _unrest(cluster)
+        found, longest = await _unrest(cluster)
         now = cluster.clock.monotonic()
         if found:
             since = None
-            if now >= deadline + grace:
-                return "; ".join(found[:5])
+            if late := deadlines.overdue(found, longest, now):
+                return "; ".join(late[:5])
         elif since is None:
             since = now
         elif now - since >= QUIET_SECONDS:
@@ -390,20 +390,21 @@ async def quiet(cluster: ScenarioCluster, seconds_max: float) -> str:
         await cluster.clock.sleep(POLL_SECONDS)
 
 
-async def _unrest(cluster: ScenarioCluster) -> tuple[Sequence[str], float]:
+async def _unrest(cluster: ScenarioCluster) -> tuple[Sequence[Reason], float]:
     """Return the reasons for unrest, from the API server's own state, and the longest time in addition.
 
     Processes that are restarted come first.
     """
     processes = await cluster.processes()
-    restarting = [f"{each.name} is {each.state}" for each in processes if each.state in COMING_UP]
+    restarting = [Reason(f"{each.name} is {each.state}") for each in processes if each.state in COMING_UP]
     if restarting:
         return restarting, 0.0
     try:
         pods = await cluster.client.list(kinds.POD)
         nodes = await cluster.client.list(kinds.NODE)
     except StatusError as error:
-        return [f"the API server: {error.message}"], 0.0
+        return [Reason(f"the API server: {error.message}")], 0.0
+    silent = await _silent_nodes(cluster, nodes.items, processes)
     unschedulable, on_the_way = await _waiting(cluster)
     found = unrest(
         pods.items,
@@ -412,9 +413,28 @@ async def _unrest(cluster: ScenarioCluster) -> tuple[Sequence[str], float]:
         cluster.clock.now(),
         on_the_way=on_the_way,
         scheduled=any(each.component == SCHEDULER and each.state == ChildState.READY for each in processes),
+        silent=silent,
     )
-    is_silent = any(each.component == _KUBELET and each.state != ChildState.READY for each in processes)
-    return found, grace_seconds(pods.items) + (_SILENT_SECONDS if is_silent else 0.0)
+    return found, max((extra_seconds(pod, silent) for pod in pods.items), default=0.0)
+
+
+async def _silent_nodes(
+    cluster: ScenarioCluster, nodes: Iterable[core.Node], processes: Iterable[ProcessState]
+) -> frozenset[str]:
+    """Return the nodes that no running kubelet has, if a kubelet does not run.
+
+    All, if one that runs does not answer.
+    """
+    states = {each.name: each.state for each in processes if each.component == _KUBELET}
+    if all(state == ChildState.READY for state in states.values()):
+        return frozenset()
+    names = frozenset(node.metadata.name for node in nodes)
+    running = [name for name, state in states.items() if state == ChildState.READY]
+    try:
+        served = [node for name in running for node in (await cluster.http_json(name, STATE))["nodes"]]
+    except ClusterError:
+        return names
+    return names.difference(served)
 
 
 async def _of_no_scheduler(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from nominee.lab.history.revision import Revision
@@ -23,6 +24,9 @@ TRY_SECONDS: Final = 12.0
 """A pod that no event concerns is tried again after five minutes, and after an error each 10 s."""
 _GRACE_SECONDS_MAX: Final = 300.0
 """No scenario waits for a longer grace period."""
+_SILENT_SECONDS: Final = 60.0
+"""After so long a node whose kubelet does not run is not ready: --node-monitor-grace-period is 50 s, and the
+controller looks each 5 s."""
 _RENEWED: Final = frozenset({LEASE, EVENT, CONFIG_MAP})
 _ENDED = frozenset({"Succeeded", "Failed"})
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
@@ -30,6 +34,42 @@ TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _OF_CONTROLLERS: Final = frozenset({TRACKING, "foregroundDeletion", "orphan"})
 _INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
 """The annotation of pods whose Job has backoffLimitPerIndex."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A reason for unrest, and how many seconds longer than others it may last."""
+
+    text: str
+    extra_seconds: float | None = None
+    """None: it is no pod's, and does not wait for one."""
+
+
+class Deadlines:
+    """Until when the reasons for unrest must have ended.
+
+    One that appears later has its own time, since it may follow from the end of a pod that had extra time:
+    its owner replaces that pod, or another one takes its room. All must have ended after the longest extra
+    time.
+    """
+
+    def __init__(self, began: float, seconds_max: float) -> None:
+        self._end = began + seconds_max
+        self._seconds_max = seconds_max
+        self._longest = 0.0
+        self._since: dict[str, float] = {}
+
+    def overdue(self, found: Iterable[Reason], longest: float, now: float) -> list[str]:
+        """Return the reasons of now that should have ended; `longest` is the longest extra time of now."""
+        self._longest = max(self._longest, longest)
+        reasons = {each.text: each.extra_seconds for each in found}
+        self._since = {text: self._since.get(text, now) for text in reasons}
+        return [text for text, extra in reasons.items() if now >= self._end_of(text, extra)]
+
+    def _end_of(self, text: str, extra: float | None) -> float:
+        if extra is None:
+            return self._end
+        return min(self._since[text] + self._seconds_max + extra, self._end + self._longest)
 
 
 def work_of(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> dict[str, float]:
@@ -67,7 +107,8 @@ def unrest(
     *,
     on_the_way: Container[str] = (),
     scheduled: bool = True,
-) -> list[str]:
+    silent: Container[str] = (),
+) -> list[Reason]:
     """Return for each pod that must still change the reason; `now` is in seconds since the epoch.
 
     At rest is a pod that runs or has ended on its node, one that the scheduler found unschedulable (by its
@@ -77,7 +118,7 @@ def unrest(
     waits for a readiness gate, and one that has a node for the scheduler (`on_the_way`) and waits for its
     volumes, its devices or a plugin. A pod whose node does not exist waits for the pod garbage collector,
     which takes its time (lab/chaos/rest/pods.py), and a pod without a node for a scheduler, which may not run
-    (not `scheduled`).
+    (not `scheduled`). The kubelets of `silent` nodes do not run.
     """
     ready = {node.metadata.name: condition_is(node.status.conditions, "Ready") for node in nodes}
     found = []
@@ -88,19 +129,18 @@ def unrest(
         )
         reason = "" if waits else _unrest(pod, ready, now, scheduled)
         if reason:
-            found.append(f"pod {name} {reason}")
+            found.append(Reason(f"pod {name} {reason}", extra_seconds(pod, silent)))
     return found
 
 
-def grace_seconds(pods: Iterable[core.Pod]) -> float:
-    """Return the longest grace period of the pods that terminate.
+def extra_seconds(pod: core.Pod, silent: Container[str]) -> float:
+    """Return how much longer than others a pod may take: its grace period if it terminates.
 
     A kubelet that has started meanwhile gives containers all of it once more (kubelet 1.36, pod_workers.go,
-    calculateEffectiveGracePeriod).
+    calculateEffectiveGracePeriod). On a `silent` node it has the time in which the node stays ready, too.
     """
-    terminating = filter(is_terminating, pods)
-    longest = max((pod.metadata.deletionGracePeriodSeconds for pod in terminating), default=0)
-    return min(float(longest), _GRACE_SECONDS_MAX)
+    grace = float(pod.metadata.deletionGracePeriodSeconds) if is_terminating(pod) else 0.0
+    return min(grace, _GRACE_SECONDS_MAX) + (_SILENT_SECONDS if pod.spec.nodeName in silent else 0.0)
 
 
 def is_tried(pod: core.Pod) -> bool:

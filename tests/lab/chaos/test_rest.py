@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from unittest.mock import AsyncMock, Mock, create_autospec
 
 import pytest
@@ -29,6 +32,8 @@ from nominee.machinery.runtime.clock import to_time
 from tests.lab.invariants.histories import History
 
 NOW = 1_000.0
+_UNTRIED = "has not been scheduled, and has no condition PodScheduled"
+_NO_KUBELETS: Mapping[str, ChildState] = MappingProxyType({})
 
 
 @pytest.mark.parametrize(
@@ -128,7 +133,8 @@ def pod(*conditions: str, on: str = "", deleted: float | None = None, phase: str
 )
 def test_unrest(found: core.Pod, expected: str) -> None:
     nodes = [node(), node("silent", "Unknown")]
-    assert unrest([found], nodes, (), NOW) == ([f"pod default/p {expected}"] if expected else [])
+    reasons = [each.text for each in unrest([found], nodes, (), NOW)]
+    assert reasons == ([f"pod default/p {expected}"] if expected else [])
 
 
 @pytest.mark.parametrize(
@@ -143,10 +149,68 @@ def test_unrest(found: core.Pod, expected: str) -> None:
 async def test_a_pod_that_ends_has_its_grace_period_again_and_the_time_of_a_silent_node(
     *, kubelet: ChildState, stopped: float, is_late: bool
 ) -> None:
-    found = core.Pod()
-    found.metadata.name, found.metadata.namespace, found.spec.nodeName = "p", "default", "n1"
-    found.metadata.deletionTimestamp.CopyFrom(to_time(NOW))
-    found.metadata.deletionGracePeriodSeconds = 45
+    found = _stopping(45)
+    state = {"kubelet-0": kubelet}
+    cluster = _changing(lambda time: [found] if time < stopped else [], state)
+    reason = await quiet(cluster, 30.0)
+    assert reason == ("pod default/p is terminating beyond its grace period" if is_late else "")
+
+
+async def test_a_pod_has_not_the_time_of_another_one_that_ends_slowly() -> None:
+    stuck = pod()
+    stuck.metadata.name = "stuck"
+    cluster = _changing(lambda time: [_stopping(300), *([stuck] if time < 60.0 else [])])
+    assert await quiet(cluster, 30.0) == f"pod default/stuck {_UNTRIED}"
+    assert cluster.clock.monotonic() < 31.0
+
+
+@pytest.mark.parametrize(("ready_at", "is_late"), [(74.0, False), (80.0, True)])
+async def test_a_pod_that_follows_one_that_ended_slowly_has_time(ready_at: float, *, is_late: bool) -> None:
+    """It may be its replacement. All must have ended after the longest grace period."""
+    cluster = _changing(lambda time: [_stopping(45)] if time < 60.0 else [pod()] if time < ready_at else [])
+    assert await quiet(cluster, 30.0) == (f"pod default/p {_UNTRIED}" if is_late else "")
+
+
+@pytest.mark.parametrize(("on", "is_late"), [("n1", True), ("n2", False)])
+async def test_a_silent_node_gives_time_to_its_pods_only(on: str, *, is_late: bool) -> None:
+    states = {"kubelet-0": ChildState.READY, "kubelet-1": ChildState.DOWN}
+    cluster = _changing(lambda time: [pod(on=on)] if time < 60.0 else [], states)
+    cluster.http_json = AsyncMock(side_effect=_kubelet_0_with_n1)
+    assert await quiet(cluster, 30.0) == (
+        f"pod default/p is bound to {on} and is not ready" if is_late else ""
+    )
+
+
+async def test_a_process_that_starts_has_not_the_time_of_a_pod() -> None:
+    cluster = _changing(lambda _: [_stopping(300)])
+    started = ProcessState(name="scheduler", component="scheduler", state=ChildState.STARTING)
+    ready = replace(started, state=ChildState.READY)
+
+    async def processes() -> list[ProcessState]:
+        return [ready if cluster.clock.monotonic() < 10.0 else started]
+
+    cluster.processes = processes
+    assert await quiet(cluster, 30.0) == "scheduler is starting"
+    assert cluster.clock.monotonic() < 31.0
+
+
+def _stopping(grace: int) -> core.Pod:
+    """Return a pod on n1 whose grace period ends now."""
+    found = pod(on="n1", deleted=NOW)
+    found.metadata.deletionGracePeriodSeconds = grace
+    return found
+
+
+async def _kubelet_0_with_n1(process: str, path: str) -> dict[str, dict[str, list[str]]]:
+    if (process, path) != ("kubelet-0", "/debug/state"):
+        raise ClusterError("it does not run")
+    return {"nodes": {"n1": []}}
+
+
+def _changing(
+    pods: Callable[[float], list[core.Pod]], kubelets: Mapping[str, ChildState] = _NO_KUBELETS
+) -> Mock:
+    """Return a cluster with two nodes, and with the pods of each second; no process answers."""
     time = 0.0
 
     async def sleep(seconds: float) -> None:
@@ -154,17 +218,20 @@ async def test_a_pod_that_ends_has_its_grace_period_again_and_the_time_of_a_sile
         time += seconds
 
     def listed(kind: object) -> Mock:
-        pods = [found] if time < stopped else []
-        return Mock(items=pods if kind is kinds.POD else [node()])
+        return Mock(items=pods(time) if kind is kinds.POD else [node(), node("n2")])
 
-    cluster = create_autospec(ScenarioCluster, instance=True)
-    process = ProcessState(name="kubelet-0", component="kubelet", state=kubelet)
-    cluster.processes = AsyncMock(return_value=[process])
-    cluster.client = Mock(list=AsyncMock(side_effect=listed))
+    cluster: Mock = create_autospec(ScenarioCluster, instance=True)
+    processes = [
+        ProcessState(name=name, component="kubelet", state=state) for name, state in kubelets.items()
+    ]
+    scheduler = ProcessState(name="scheduler", component="scheduler", state=ChildState.READY)
+    cluster.processes = AsyncMock(return_value=[*processes, scheduler])
+    cluster.client = Mock(
+        list=AsyncMock(side_effect=listed), get=AsyncMock(return_value=coordination.Lease())
+    )
     cluster.clock = Mock(monotonic=lambda: time, now=lambda: NOW + time, sleep=sleep)
-    cluster.http_json = AsyncMock(side_effect=ClusterError("no scheduler runs"))
-    reason = await quiet(cluster, 30.0)
-    assert reason == ("pod default/p is terminating beyond its grace period" if is_late else "")
+    cluster.http_json = AsyncMock(side_effect=ClusterError("no answer"))
+    return cluster
 
 
 @pytest.mark.parametrize(
