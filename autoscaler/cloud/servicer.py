@@ -78,6 +78,7 @@ class CloudServicer(protocol_grpc.CloudProviderServicer):
         return protocol.CleanupResponse()
 
     async def Refresh(self, request: protocol.RefreshRequest, context: _Context) -> protocol.RefreshResponse:
+        self._state.refresh()
         return protocol.RefreshResponse()
 
     async def NodeGroupTargetSize(

@@ -34,6 +34,8 @@ class Instance:
     due: float | None
     """When the present state ends; None if it does not end by itself."""
     error_code: str = ""
+    refreshes: int = 0
+    """How many loops of the autoscaler may have seen that it failed."""
 
 
 @dataclass(slots=True)
@@ -45,6 +47,8 @@ class GroupState:
     """Instances requested so far; the name of the next one is made from it."""
     refused: int = 0
     """Increases refused because of `failures`."""
+    failures: int = 0
+    """How much the size may be below the minimum since failed instances were given up."""
 
 
 _Row: TypeAlias = dict[str, str | float | int | None]
@@ -136,6 +140,7 @@ class CloudState:
             size.refused += 1
             raise CloudError("RESOURCE_EXHAUSTED", group.failures.error_message)
         size.target += delta
+        size.failures = max(size.failures - delta, 0)
         self._create(group, delta, now)
 
     def decrease_target(self, name: str, delta: int) -> None:
@@ -157,6 +162,7 @@ class CloudState:
         size.target += delta
         creating = [i for i in instances if i.state is InstanceState.CREATING]
         for instance in reversed(creating[max(size.target - running, 0) :]):
+            self._note_given_up(instance)
             del self.instances[instance.id]
 
     def delete(self, name: str, ids: Iterable[str], now: float) -> None:
@@ -179,8 +185,25 @@ class CloudState:
             instance = self.instances[instance_id]
             if instance.state is not InstanceState.DELETING:
                 self.sizes[name].target = max(self.sizes[name].target - 1, 0)
+                self._note_given_up(instance)
                 due = now + group.deletion_delay
                 self.instances[instance_id] = replace(instance, state=InstanceState.DELETING, due=due)
+
+    def _note_given_up(self, instance: Instance) -> None:
+        """Count a failed instance that is no longer part of the size, if the size may be too small for this.
+
+        The next loop after a failure deletes the instance, whatever the minimum is. If a later one does, the
+        removal of a node may have begun before, since the size was large enough with the instance.
+        """
+        size, group = self.sizes[instance.group], self.groups[instance.group]
+        if instance.error_code and (size.target < group.min or instance.refreshes > 1):
+            size.failures += 1
+
+    def refresh(self) -> None:
+        """Note that a loop of the autoscaler begins."""
+        for instance in list(self.instances.values()):
+            if instance.error_code:
+                self.instances[instance.id] = replace(instance, refreshes=instance.refreshes + 1)
 
     def advance(self, now: float) -> bool:
         """Start the instances whose provisioning delay is over; report whether there were any."""
@@ -220,14 +243,14 @@ class CloudState:
             )
 
     def summary(self) -> dict[str, Json]:
-        """Return limits, sizes, how many instances failed, and those that are not being deleted, by group."""
+        """Return limits, sizes, failures that explain a small size, and instances that stay, by group."""
         return {
             name: {
                 "min": group.min,
                 "max": group.max,
                 "begunWith": group.target,
                 "target": self.sizes[name].target,
-                "failed": min(self.sizes[name].ordered, group.failures.provisioning),
+                "failed": self.sizes[name].failures,
                 "instances": [i.id for i in self.of_group(name) if i.state is not InstanceState.DELETING],
             }
             for name, group in self.groups.items()

@@ -107,7 +107,8 @@ def too_small(groups: Json) -> list[str]:
 
     A group may begin below its minimum: the autoscaler does not fill it up. Instances that could not be
     created are deleted whatever the minimum is, and without an event if the autoscaler that sees them has
-    not asked for them (cluster-autoscaler 1.36, deleteCreatedNodesWithErrors).
+    not asked for them (cluster-autoscaler 1.36, deleteCreatedNodesWithErrors): the cloud counts those that
+    no later increase has replaced.
     """
     least = {
         name: min(group["min"], group["begunWith"]) - group.get("failed", 0) for name, group in groups.items()

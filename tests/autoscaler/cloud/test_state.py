@@ -103,12 +103,37 @@ def test_emulated_failures() -> None:
         state.increase("g", 3, NOW)
     assert refused.value.code == "RESOURCE_EXHAUSTED"
     assert state.target("g") == 0
-    assert state.summary()["g"]["failed"] == 0
     state.increase("g", 3, NOW)
     state.advance(NOW + 1000)
     assert states(state) == {"g-1": "creating", "g-2": "creating", "g-3": "running"}
     assert [i.error_code for i in state.instances.values()] == ["OUT_OF_STOCK", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("minimum", "refreshes", "failed"),
+    [
+        (2, 1, 1),  # deleted at the minimum
+        (1, 1, 0),  # above it
+        (1, 2, 1),  # above it, and late: the removal of a node may have begun
+    ],
+)
+def test_failed_instances_explain_a_size_below_the_minimum(minimum: int, refreshes: int, failed: int) -> None:
+    failures = Failures(provisioning=1)
+    state = begun(replace(GROUP, min=minimum, target=2, failures=failures))
+    for _ in range(refreshes):
+        state.refresh()
+    assert state.summary()["g"]["failed"] == 0
     state.delete("g", ["g-1"], NOW)
+    assert state.summary()["g"]["failed"] == failed
+    state.delete("g", ["g-1", "g-2"], NOW)
+    assert state.summary()["g"]["failed"] == failed
+    state.increase("g", 1, NOW)
+    assert state.summary()["g"]["failed"] == 0
+
+
+def test_a_cancelled_request_that_failed_explains_a_size_below_the_minimum() -> None:
+    state = begun(replace(GROUP, min=2, target=2, failures=Failures(provisioning=2)))
+    state.decrease_target("g", -1)
     assert state.summary()["g"]["failed"] == 1
 
 
