@@ -195,6 +195,11 @@ class LivePodExplanation(TypedDict):
     attemptCount: Annotated[int, "Attempts since the pod entered the queue."]
     rejectedBy: Annotated[list[str], "Plugins that rejected the pod in the last attempt."]
     since: Annotated[str, 'When the pod entered its queue, RFC 3339; "" if it is in none.']
+    lastAttemptStartTime: Annotated[
+        str,
+        "When the pod was popped for its last attempt, RFC 3339. When the attempt fails, the scheduler "
+        'considers what changed since; "" if the pod was not tried, or is in no queue.',
+    ]
     attempts: Annotated[list[Attempt], "The last attempts, the newest last."]
     error: Annotated[str, "Why there is no explanation: a plugin failed."]
     explanation: Annotated[

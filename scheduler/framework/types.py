@@ -272,6 +272,7 @@ class QueuedPodInfo:
     pod_info: PodInfo
     timestamp: float  # when it was created in the queue, or its last failure
     attempts: int = 0  # how often it was popped
+    last_attempt_start: float | None = None  # last pop; later events are those of the pod in flight
     backoff_expiration: float | None = None
     unschedulable_count: int = 0  # failures that named a plugin; backoff grows with it
     consecutive_errors_count: int = 0  # failures since the last rejection by a plugin; error backoff

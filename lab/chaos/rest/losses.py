@@ -8,12 +8,11 @@ from typing import Final
 
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, DELETION_CANDIDATE, LOOP, TO_BE_DELETED
 from nominee.lab.chaos.rest.past.changes_of_room import last_for
-from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, entries_of_others
+from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, entries_of_others, last_attempt_start
 from nominee.lab.chaos.rest.state import State
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import get_condition, has_ended, key_of
 from nominee.machinery.api.pb import autoscaling, core
-from nominee.machinery.runtime.clock import parse_rfc3339
 from nominee.machinery.scheduling import node_affinity
 from nominee.machinery.wire.values.scalars import Json
 
@@ -131,10 +130,13 @@ def losses_of(state: State) -> Losses:
 
 
 def _late_attempts(queue: Json, state: State) -> Iterator[str]:
-    """Yield the waiting pods of groups that were tried after all that may have made room."""
+    """Yield the waiting pods of groups that were popped for an attempt after all that may have made room.
+
+    A change after that is an event in flight, and must requeue the pod when the attempt fails.
+    """
     for entry, pod in entries_of_others(queue, state.of(kinds.POD)):
         is_of_group = pod.spec.HasField("schedulingGroup")
-        if is_of_group and parse_rfc3339(entry["since"]) > last_for(pod, state.room_changed):
+        if is_of_group and last_attempt_start(entry) > last_for(pod, state.room_changed):
             yield entry["pod"]
 
 

@@ -73,6 +73,16 @@ def waits_though_it_fits(name: str, state: str, nodes: Collection[str]) -> Findi
     return Finding(name, f"waits in the state {state}, and fits on {in_order(nodes)}")
 
 
+def last_attempt_start(entry: Json) -> float:
+    """Return when a pod was popped for its last attempt, of an entry of a queue or an explanation.
+
+    The attempt has seen what was there then. What came until it ended, `since`, it may not have seen: an
+    event of that time must requeue the pod when it fails, and what no event announces is missed.
+    Source: kube-scheduler 1.36, active queue (KEP-4247, in-flight events).
+    """
+    return parse_rfc3339(entry["lastAttemptStartTime"])
+
+
 def fits_somewhere(document: Json) -> bool:
     """Return whether a pod waits for an event, and fits on a node."""
     explanation = document["explanation"]
@@ -81,16 +91,15 @@ def fits_somewhere(document: Json) -> bool:
 
 
 def _left(pod: core.Pod, document: Json, state: State) -> set[str]:
-    """Return the nodes that a pod fits on since others left, after its last attempt, and no event said so.
+    """Return the nodes that a pod fits on since others left them, and no event said so.
 
     They were nominated there, or a list hid from the scheduler, which had assumed them, that they were bound:
     the last state that the watch had shown has no node (kube-scheduler 1.36, deletePod and the queueing hints
     of NodeResourcesFit). The scheduler itself names these nodes.
     """
-    left = _nodes_left(pod, document, state)
-    if not left or not fits_somewhere(document):
+    if not fits_somewhere(document):
         return set()
-    return left.intersection(document["explanation"]["selectedNodes"])
+    return _nodes_left(pod, document, state).intersection(document["explanation"]["selectedNodes"])
 
 
 def _unannounced(state: State, resource: str) -> Json:
@@ -100,13 +109,13 @@ def _unannounced(state: State, resource: str) -> Json:
 
 
 def _nodes_left(pod: core.Pod, document: Json, state: State) -> set[str]:
-    """Return the nodes that others left after the last attempt at a pod, without an event."""
+    """Return the nodes that others left after the last attempt at a pod began, without an event."""
     unannounced = _unannounced(state, "nodes")
     if not (state.left_nodes or unannounced):
         return set()
-    since, priority = parse_rfc3339(document["since"]), pod_priority(pod)
-    left = {each.node for each in state.left_nodes if each.time >= since and each.priority >= priority}
-    return left | {node for node, time in unannounced.items() if parse_rfc3339(time) >= since}
+    began, priority = last_attempt_start(document), pod_priority(pod)
+    left = {each.node for each in state.left_nodes if each.time >= began and each.priority >= priority}
+    return left | {node for node, time in unannounced.items() if parse_rfc3339(time) >= began}
 
 
 def _waits_for_devices(document: Json, state: State) -> bool:
@@ -138,7 +147,7 @@ def _has_volumes_left(entry: Json, plugins: Sequence[str], state: State) -> bool
     times = _unannounced(state, "volumes").values()
     if not times or "VolumeBinding" not in plugins:
         return False
-    return parse_rfc3339(entry["since"]) <= max(map(parse_rfc3339, times))
+    return last_attempt_start(entry) <= max(map(parse_rfc3339, times))
 
 
 def waits_for_flush(state: State) -> bool:
@@ -172,13 +181,13 @@ def waits_for_flush(state: State) -> bool:
 
 
 def _is_later_victim(victim: core.Pod, pod: core.Pod, entry: Json) -> bool:
-    """Return whether a pod that waits might preempt one that was bound after its last attempt."""
+    """Return whether a pod that waits might preempt one that was bound after its last attempt began."""
     if not victim.spec.nodeName or pod.spec.nodeName not in ("", victim.spec.nodeName):
         return False
     if is_terminating(victim) or has_ended(victim) or pod_priority(victim) >= pod_priority(pod):
         return False
     bound = get_condition(victim.status.conditions, "PodScheduled")
-    return bound is not None and from_time(bound.lastTransitionTime) >= int(parse_rfc3339(entry["since"]))
+    return bound is not None and from_time(bound.lastTransitionTime) >= int(last_attempt_start(entry))
 
 
 def entries_of_others(queue: Json, pods: Iterable[core.Pod]) -> Iterator[tuple[Json, core.Pod]]:

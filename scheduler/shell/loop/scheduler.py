@@ -146,6 +146,7 @@ class Scheduler:
             self.deps.queue.done(pod.uid)
             return None
         started = self.deps.clock.monotonic()
+        info.last_attempt_start = self.deps.queue_now.at(started)
         return Attempt(
             profile.framework,
             profile.recorder,

@@ -98,7 +98,10 @@ def nodes(cache: Cache) -> dict[str, list[str]]:
 
 
 def queues(scheduler: Scheduler) -> dict[str, Any]:
-    """Return the queues as JSON, error backoff in `backoff`; `since` is when the pod came or last failed."""
+    """Return the queues as JSON, error backoff in `backoff`.
+
+    `since` is when the pod came or last failed, `lastAttemptStartTime` when it was popped for that attempt.
+    """
     queue = scheduler.deps.queue
     waiting = list(scheduler.deps.waiting)
     waiting_uids = {pod.pod.uid for pod in waiting}
@@ -139,6 +142,7 @@ def explain(
         "attemptCount": 0,
         "rejectedBy": [],
         "since": "",
+        "lastAttemptStartTime": "",
         "attempts": [record.document() for record in scheduler.deps.attempts.of(key)],
         "error": "",
         "explanation": None,
@@ -187,6 +191,7 @@ def _place(scheduler: Scheduler, pod: PodInfo, found: output.LivePodExplanation)
                 found["attemptCount"] = entry.get("attempts", 0)
                 found["rejectedBy"] = entry.get("plugins", [])
                 found["since"] = entry.get("since", "")
+                found["lastAttemptStartTime"] = entry.get("lastAttemptStartTime", "")
                 return
 
 
@@ -197,6 +202,9 @@ def _pods(infos: Iterable[QueuedPodInfo]) -> list[dict[str, Any]]:
             "attempts": info.attempts,
             "plugins": sorted(info.rejectors),
             "since": rfc3339_micro(info.timestamp),
+            "lastAttemptStartTime": (
+                "" if info.last_attempt_start is None else rfc3339_micro(info.last_attempt_start)
+            ),
         }
         for info in infos
     ]

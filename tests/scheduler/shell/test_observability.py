@@ -16,7 +16,8 @@ from structlog.testing import capture_logs
 
 from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.process.serving_port.serving import Handler, Serving
-from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import FakeClock, rfc3339_micro
 from nominee.scheduler.framework.api.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, FilterPlugin, PreEnqueuePlugin, ScorePlugin, Status
@@ -173,10 +174,31 @@ async def test_queues_as_json() -> None:
     assert found["active"] == found["backoff"] == []
     [gated] = found["gated"]
     assert (gated["pod"], gated["attempts"], gated["plugins"]) == ("default/gated", 0, ["SchedulingGates"])
+    assert gated["lastAttemptStartTime"] == ""
     [big] = found["unschedulable"]
     assert big["attempts"] == 1
     assert "NodeResourcesFit" in big["plugins"]
     assert big["since"].endswith("Z")
+
+
+async def test_an_attempt_begins_when_the_pod_is_popped() -> None:
+    """Not when the pod is queued again: what comes between the two is an event in flight."""
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    api.put(pod("big", cpu="9").pod)
+    failpoints.arm("scheduler.cycle.after", "1*pause")
+    async with running(api) as parts:
+        await api.until(lambda: bool(failpoints.REGISTRY.point("scheduler.cycle.after").state().waiting))
+        between = rfc3339_micro(parts.now())
+        failpoints.arm("scheduler.cycle.after", "off")
+        await api.until(lambda: parts.queue.counts()["unschedulable"] == 1)
+        [entry] = debug.queues(parts.scheduler)["unschedulable"]
+        big = parts.informers.pods.get("big", "default")
+        assert big is not None
+        found = debug.explain(parts.scheduler, ObjectKey("default", "big"), PodInfo(big), nodes_max=2)
+    assert entry["lastAttemptStartTime"] <= between <= entry["since"]
+    assert entry["lastAttemptStartTime"] < entry["since"]
+    assert found["lastAttemptStartTime"] == entry["lastAttemptStartTime"]
 
 
 def test_two_registries_do_not_mix() -> None:

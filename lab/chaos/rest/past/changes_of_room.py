@@ -2,8 +2,8 @@
 
 A scheduler places the pods of a group one after the other, each on the best node for itself, and takes one of
 several best nodes at random; a new one tries them in another order. So a group that fits may be refused, and
-no event follows: another attempt, as after a restart, may place it. An attempt that came after the last such
-write has missed nothing.
+no event follows: another attempt, as after a restart, may place it. An attempt that began after the last
+such write has missed nothing.
 Source: kube-scheduler 1.36, the pod group cycle (KEP-4671), selectHost.
 """
 

@@ -17,6 +17,14 @@ from tests.lab.chaos.rest.clusters import Manifests, correct, pod, put, state
 EXPLAIN = "/debug/explain?pod=other/p"
 
 
+def at(second: int) -> str:
+    return f"1970-01-01T00:{second // 60:02}:{second % 60:02}Z"
+
+
+ATTEMPT = {"lastAttemptStartTime": at(60), "since": at(70)}
+"""An attempt that took ten seconds: what came in that time it has not seen."""
+
+
 def queue(**entries: Any) -> dict[str, Any]:
     """Return a scheduler's queues: `unschedulable=["p"]`; `nominated` by node."""
     names = ("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding")
@@ -120,8 +128,8 @@ def test_gated_bound_and_grouped_pods_are_not_asked_about() -> None:
     ("place", "explanation", "expected"),
     [
         ("Unschedulable", {"preemption": {"nominatedNode": "n1"}}, True),
-        ("Unschedulable", {"preemption": {"nominatedNode": ""}}, False),
-        ("Unschedulable", {"preemption": None}, False),
+        ("Unschedulable", {"selectedNodes": [], "preemption": {"nominatedNode": ""}}, False),
+        ("Unschedulable", {"selectedNodes": ["n1"], "preemption": None}, False),
         ("Unschedulable", None, False),
         ("Gated", {"preemption": {"nominatedNode": "n1"}}, False),
     ],
@@ -164,16 +172,12 @@ def test_a_pod_behind_a_nomination_waits_for_the_flush(
     manifests = pending()
     put("p/spec/priority", 10)(manifests)
     explanation = {"selectedNodes": ["n1"], "preemption": None}
-    document = {"state": place, "since": "1970-01-01T00:01:00Z", "explanation": explanation}
+    document = {"state": place, **ATTEMPT, "explanation": explanation}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queue(), (SCHEDULER, EXPLAIN): document}
     seen = replace(state(manifests, debug=debug), left_nodes=left)
     expected = [f"pod other/p waits in the state {place}, and fits on {node}" for node in fits]
     assert [str(each) for each in findings(seen)] == expected
     assert waits_for_flush(seen) is not bool(fits)
-
-
-def at(second: int) -> str:
-    return f"1970-01-01T00:{second // 60:02}:{second % 60:02}Z"
 
 
 DEVICES: Any = {"devices": ["gpu.example.com/pool/gpu-0"]}
@@ -202,7 +206,7 @@ def test_a_pod_waits_for_the_flush_if_no_event_announced_room(
     room: Any, rejected_by: Sequence[str], place: str, is_found: bool
 ) -> None:
     explanation = {"selectedNodes": ["n1"], "preemption": None}
-    document = {"state": place, "since": at(60), "rejectedBy": rejected_by, "explanation": explanation}
+    document = {"state": place, **ATTEMPT, "rejectedBy": rejected_by, "explanation": explanation}
     queues = {**queue(), "unannounced": room}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): queues, (SCHEDULER, EXPLAIN): document}
     seen = state(pending(), debug=debug)
@@ -229,7 +233,7 @@ def test_a_group_and_a_resize_behind_a_nomination_wait_for_the_flush(
     manifests = pending()
     for field, value in {"priority": 10, **changes}.items():
         put(f"p/spec/{field}", value)(manifests)
-    entry = {"pod": "other/p", "since": "1970-01-01T00:01:00Z", "plugins": ["NodeResourcesFit"]}
+    entry = {"pod": "other/p", **ATTEMPT, "plugins": ["NodeResourcesFit"]}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): {**queue(), "unschedulable": [entry]}}
     assert waits_for_flush(replace(state(manifests, debug=debug), left_nodes=left)) is waits
 
@@ -246,7 +250,7 @@ def test_a_group_and_a_resize_behind_a_nomination_wait_for_the_flush(
 def test_a_group_waits_for_the_flush_if_no_event_announced_room(room: Any, plugin: str, waits: bool) -> None:
     manifests = pending()
     put("p/spec/schedulingGroup", {"podGroupName": "g"})(manifests)
-    entry = {"pod": "other/p", "since": at(60), "plugins": [plugin]}
+    entry = {"pod": "other/p", **ATTEMPT, "plugins": [plugin]}
     queues = {**queue(), "unschedulable": [entry], "unannounced": room}
     assert waits_for_flush(state(manifests, debug={(SCHEDULER, QUEUE): queues})) is waits
 
@@ -273,6 +277,6 @@ def test_a_group_and_a_resize_may_preempt_a_pod_that_came_later(
     victim["spec"]["priority"] = priority
     victim["status"]["conditions"][0]["lastTransitionTime"] = at(second)
     manifests["victim"] = victim
-    entry = {"pod": "other/p", "since": at(60), "plugins": ["NodeResourcesFit"]}
+    entry = {"pod": "other/p", **ATTEMPT, "plugins": ["NodeResourcesFit"]}
     debug: dict[tuple[str, str], Any] = {(SCHEDULER, QUEUE): {**queue(), "unschedulable": [entry]}}
     assert waits_for_flush(state(manifests, debug=debug)) is waits
