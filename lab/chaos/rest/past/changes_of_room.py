@@ -24,7 +24,10 @@ from nominee.machinery.resources.pod_resources import is_extended, node_allocata
 Group = tuple[str, str]
 """The namespace and the name of a pod group."""
 _OF_DEVICES: Final = frozenset({kinds.RESOURCE_CLAIM, kinds.RESOURCE_SLICE, kinds.DEVICE_CLASS})
-_OF_VOLUMES: Final = frozenset({kinds.PERSISTENT_VOLUME, kinds.PERSISTENT_VOLUME_CLAIM, kinds.STORAGE_CLASS})
+_OF_VOLUMES: Final = frozenset({
+    *(kinds.PERSISTENT_VOLUME, kinds.PERSISTENT_VOLUME_CLAIM, kinds.STORAGE_CLASS),
+    *(kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.CSI_STORAGE_CAPACITY),
+})  # fmt: skip
 """The kinds of which every write counts for a pod that needs some."""
 _NEVER: Final = float("-inf")
 _HARD: Final = frozenset({"NoSchedule", "NoExecute"})
@@ -168,6 +171,7 @@ def _offers_more(before: core.Node | None, after: core.Node | None, needs: _Need
         (before.spec.unschedulable and not after.spec.unschedulable)
         or not _repelling(before) <= _repelling(after)
         or _has_less(node_allocatable(before), node_allocatable(after))
+        or not set(after.status.declaredFeatures) <= set(before.status.declaredFeatures)
     )
 
 

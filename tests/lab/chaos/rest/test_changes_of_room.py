@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.past.changes_of_room import last_changes_of_room, last_for
-from nominee.machinery.api.pb import core, devices, workloads
+from nominee.machinery.api.pb import core, devices, storage, workloads
 from tests.lab.invariants.histories import History, lease, node, pod
 
 
@@ -38,6 +38,12 @@ def _volume() -> core.PersistentVolume:
     return found
 
 
+def _csi_node() -> storage.CSINode:
+    found = storage.CSINode()
+    found.metadata.name, found.metadata.uid = "n1", "uid-csi-n1"
+    return found
+
+
 def _refused(name: str = "a", *, nominated: str = "") -> core.Pod:
     found = pod(name, nominated=nominated, conditions={"PodScheduled": "Unschedulable"})
     found.status.conditions[0].status = "False"
@@ -58,6 +64,12 @@ def _labelled(found: core.Pod) -> core.Pod:
 def _cordoned() -> core.Node:
     found = _node(cpu="1")
     found.spec.unschedulable = True
+    return found
+
+
+def _declaring(*features: str) -> core.Node:
+    found = node("n1")
+    found.status.declaredFeatures.extend(features)
     return found
 
 
@@ -109,6 +121,9 @@ def _counts(history: History, *waiting: core.Pod) -> bool:
         (_cordoned(), _node(cpu="1"), True),
         (node("n1"), node("n1", taints=["busy"]), False),
         (node("n1", taints=["busy"]), node("n1"), True),
+        (node("n1"), _declaring("A"), True),
+        (_declaring("A"), _declaring("B"), True),
+        (_declaring("A", "B"), _declaring("A"), False),
         (lease("n1"), lease("n1"), False),
         (_claim(), _claim(), False),
         (_group(3), _group(2), True),
@@ -117,7 +132,8 @@ def _counts(history: History, *waiting: core.Pod) -> bool:
     ids=[
         *("bound", "member", "not nominated", "bound as nominated", "bound elsewhere", "nominated", "ended"),
         *("status", "labels of another", "labels of a member", "labels", "grown", "shrunk", "shrunk at last"),
-        *("larger", "smaller", "heartbeat", "cordoned", "uncordoned", "tainted", "untainted", "lease"),
+        *("larger", "smaller", "heartbeat", "cordoned", "uncordoned", "tainted", "untainted"),
+        *("declares a feature", "declares another feature", "declares less", "lease"),
         *("claim", "fewer", "status of a group"),
     ],
 )
@@ -133,6 +149,7 @@ def test_a_write_may_make_room(before: Message, after: Message, expected: bool) 
         ("claim", _claim(), _claim()),
         ("extended", _claim(), _claim()),
         ("volume", _volume(), _volume()),
+        ("volume", _csi_node(), _csi_node()),
     ],
 )
 def test_a_pod_of_a_group_may_need_more_than_room(what: str, before: Message, after: Message) -> None:
