@@ -10,6 +10,7 @@ from nominee.lab.chaos.rest.nodes import AUTOSCALER, DELETION_CANDIDATE, LOOP, T
 from nominee.lab.chaos.rest.past.changes_of_room import last_for
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER, entries_of_others, last_attempt_start
 from nominee.lab.chaos.rest.state import State
+from nominee.lab.chaos.rest.workloads.pod_autoscalers import target_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import get_condition, has_ended, key_of
 from nominee.machinery.api.pb import autoscaling, core
@@ -44,11 +45,11 @@ class Losses:
     which nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods
     of groups that wait for evictions, though none is under way at rest. `misplaced_pods`: pods on a node that
     has lost a label of theirs, which a kubelet that starts refuses (kubernetes/kubernetes#124586, open in
-    1.36); their owners create others, and nodes come for these. `rivals`: autoscalers of pods that another
-    one had, too, whose target is gone: its selector counts as long as it exists (kube-controller-manager
-    1.36, horizontal.go, hpaSelectors), and a new controller has none of it. `hinted_nodes`: those that
-    an autoscaler has in mind for a pod that waits though it fits alone, as in a group, or keeps since the
-    places that it has in mind for its pods do not suffice, while others would (cluster-autoscaler 1.36,
+    1.36); their owners create others, and nodes come for these. `rivals`: autoscalers of pods that others
+    had, too, whose targets are gone: a selector counts as long as its autoscaler exists
+    (kube-controller-manager 1.36, horizontal.go, hpaSelectors), and a new controller has none of these.
+    `hinted_nodes`: those that an autoscaler has in mind for a pod that waits though it fits alone, as in a
+    group, or keeps since the places that it has in mind for its pods do not suffice, while others would (cluster-autoscaler 1.36,
     Hints). `delays`: whether the autoscaler waits after a failure, a scale-up or a deletion, does not see an
     unwritten pod, or takes one of the gated pods for placed by its nomination: nodes may come and go, and
     pods with them.
@@ -158,21 +159,29 @@ def _misplaced_pods(state: State) -> Iterator[str]:
 
 
 def _rivals(state: State) -> Iterator[str]:
-    """Yield the autoscalers with pods of several, where another one of the namespace has lost its target."""
+    """Yield the autoscalers whose target's pods are those of others, too, which have all lost their target.
+
+    The condition names the others. One that cannot read the scale of a target that exists has not lost it:
+    its selector counts after a restart, too.
+    """
     found = state.of(kinds.HORIZONTAL_POD_AUTOSCALER)
     without_target = {
-        each.metadata.namespace for each in found if _has_reason(each, "AbleToScale", "FailedGetScale")
+        str(key_of(each))
+        for each in found
+        if target_of(state, each) is None and _refusal(each, "AbleToScale", "FailedGetScale")
     }
     for each in found:
-        is_rival = _has_reason(each, "ScalingActive", "AmbiguousSelector")
-        if is_rival and each.metadata.namespace in without_target:
-            yield str(key_of(each))
+        text, name = _refusal(each, "ScalingActive", "AmbiguousSelector"), str(key_of(each))
+        others = set(text.rpartition("[")[2].rstrip("]").split()) - {name}
+        if others and others <= without_target and name not in without_target:
+            yield name
 
 
-def _has_reason(autoscaler: autoscaling.HorizontalPodAutoscaler, type_: str, reason: str) -> bool:
-    """Return whether a condition of an autoscaler is False for a reason."""
+def _refusal(autoscaler: autoscaling.HorizontalPodAutoscaler, type_: str, reason: str) -> str:
+    """Return the message of a condition of an autoscaler that is False for a reason, or ""."""
     condition = get_condition(autoscaler.status.conditions, type_)
-    return condition is not None and (condition.status, condition.reason) == ("False", reason)
+    is_refused = condition is not None and (condition.status, condition.reason) == ("False", reason)
+    return condition.message if condition is not None and is_refused else ""
 
 
 def _shows_attempt(pod: core.Pod) -> bool:

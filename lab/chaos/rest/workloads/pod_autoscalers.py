@@ -30,7 +30,7 @@ def pod_autoscalers(state: State) -> Iterator[Finding]:
     if CONTROLLERS not in state.running:
         return
     for each in state.of(kinds.HORIZONTAL_POD_AUTOSCALER):
-        target = _target(state, each)
+        target = target_of(state, each)
         conditions = each.status.conditions
         is_active = all(condition_is(conditions, name) for name in ("AbleToScale", "ScalingActive"))
         if target is None or not is_active or is_terminating(each) or is_terminating(target):
@@ -70,7 +70,7 @@ def _held_back_until(autoscaler: autoscaling.HorizontalPodAutoscaler) -> float:
     return from_time(autoscaler.status.lastScaleTime) + period
 
 
-def _target(state: State, autoscaler: autoscaling.HorizontalPodAutoscaler) -> Target | None:
+def target_of(state: State, autoscaler: autoscaling.HorizontalPodAutoscaler) -> Target | None:
     """Return the object that an autoscaler scales, if its kind is one of these."""
     reference = autoscaler.spec.scaleTargetRef
     for kind in _TARGETS:

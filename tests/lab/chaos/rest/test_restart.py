@@ -311,32 +311,40 @@ def test_a_kubelet_that_starts_refuses_a_pod_whose_node_has_lost_a_label(
 
 
 @pytest.mark.parametrize(
-    ("able", "active", "count"),
+    ("able", "active", "rivals", "targets", "count"),
     [
-        ("FailedGetScale", "AmbiguousSelector", 0),
-        ("SucceededGetScale", "AmbiguousSelector", 2),
-        ("FailedGetScale", "FailedGetResourceMetric", 2),
+        ("FailedGetScale", "AmbiguousSelector", "default/one default/two", "two", 0),
+        ("SucceededGetScale", "AmbiguousSelector", "default/one default/two", "two", 2),
+        ("FailedGetScale", "FailedGetResourceMetric", "default/one default/two", "two", 2),
+        ("FailedGetScale", "AmbiguousSelector", "default/one default/two", "one two", 2),
+        ("FailedGetScale", "AmbiguousSelector", "default/one default/other default/two", "other two", 2),
+        ("FailedGetScale", "AmbiguousSelector", "default/other default/two", "other two", 2),
     ],
-    ids=["its rival has no target", "its rival has a target", "no rival"],
+    ids=[
+        *("its rival has no target", "its rival has a target", "no rival", "a scale that cannot be read"),
+        *("another rival has a target", "an autoscaler of other pods has no target"),
+    ],
 )
 def test_an_autoscaler_of_pods_forgets_the_selector_of_a_target_that_is_gone(
-    able: str, active: str, count: int
+    able: str, active: str, rivals: str, targets: str, count: int
 ) -> None:
     """The autoscaler of the same pods scales its target then."""
 
     def cluster(rival: Json, names: Sequence[str]) -> Change:
-        lost = {"type": "AbleToScale", "status": "False", "reason": able}
-        made = {"one": lost, "two": rival}
-        found = {
-            name: manifest(
-                "HorizontalPodAutoscaler", name, api="autoscaling/v2", status={"conditions": [condition]}
+        lost = {"type": "AbleToScale", "status": "False", "reason": able, "message": "not found"}
+        found = {}
+        for name, conditions in {"one": [lost], "two": [rival], "other": []}.items():
+            spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}}
+            status = {"conditions": conditions}
+            found[name] = manifest(
+                "HorizontalPodAutoscaler", name, api="autoscaling/v2", spec=spec, status=status
             )
-            for name, condition in made.items()
-        }
+        sets = {f"set-{name}": manifest("StatefulSet", name, api="apps/v1") for name in targets.split()}
         pods = {name: pod(name, namespace="default", labels={}) for name in names}
-        return lambda manifests: manifests.update(found | pods)
+        return lambda manifests: manifests.update(found | sets | pods)
 
-    waiting = {"type": "ScalingActive", "status": "False", "reason": active}
+    text = f"pods by selector app=web are controlled by multiple HPAs: [{rivals}]"
+    waiting = {"type": "ScalingActive", "status": "False", "reason": active, "message": text}
     before = state(changed(cluster(waiting, [])))
     after = facts(state(changed(cluster({"type": "ScalingActive", "status": "True"}, ["created"]))))
     assert len(list(changes(facts(before), after, losses_of(before)))) == count
