@@ -89,13 +89,18 @@ def _marks(obj: Message) -> set[str]:
     return {fact for fact in facts_of(obj) if fact.startswith("DisruptionTarget=")}
 
 
-def changes(before: Facts, now: Facts, lost: Losses = NOTHING) -> Iterator[Finding]:
-    """Find the objects that a restart has changed, created or removed."""
+def changes(
+    before: Facts, now: Facts, lost: Losses = NOTHING, failed: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Find the objects that a restart has changed, created or removed.
+
+    `failed` are the uids of the pods that have failed meanwhile.
+    """
     released = _new_nodes(lost.gated_members, before, now)
     for name, node in sorted(released.items()):
         yield waits_though_it_fits(name, GATED, [node])
     taken = {*_new_nodes(lost.late_attempts, before, now).values(), *_taken(lost, before, now)}
-    is_refused = _has_failed(lost.misplaced_pods, before, now)
+    is_refused = _has_failed(lost.misplaced_pods, before, now, failed)
     is_scaled_in = _has_scaled(lost.hinted_nodes, before, now)
     has_started = _has_started(lost.rivals, before, now)
     if released or _has_victims(before, now, taken) or is_refused or is_scaled_in or has_started:
@@ -164,10 +169,15 @@ def _taken(lost: Losses, before: Facts, now: Facts) -> Iterator[str]:
             yield from (node for node in lost.nodes if more & {f"{OF_NODE}{node}", f"{NOMINATION}{node}"})
 
 
-def _has_failed(pods: Collection[str], before: Facts, now: Facts) -> bool:
-    """Return whether some of these pods have failed meanwhile, or are gone."""
+def _has_failed(pods: Collection[str], before: Facts, now: Facts, failed: Collection[str]) -> bool:
+    """Return whether some of these pods have failed meanwhile.
+
+    Some controllers delete a pod that has failed; one that is gone and has not failed has another reason.
+    """
     former = (each for each in before if each[0].removeprefix("pod ") in pods)
-    return any(FAILED not in before[each] and FAILED in now.get(each, {FAILED}) for each in former)
+    return any(
+        FAILED not in before[each] and (FAILED in now.get(each, ()) or each[1] in failed) for each in former
+    )
 
 
 def _has_started(rivals: Collection[str], before: Facts, now: Facts) -> bool:

@@ -284,20 +284,31 @@ def test_a_pod_of_a_group_waits_for_evictions_that_are_over(
 
 
 @pytest.mark.parametrize(
-    ("asked", "phase", "count"),
-    [("fast", "Failed", 0), ("fast", "Running", 1), ("slow", "Failed", 2)],
-    ids=["refused", "not refused", "its node suits it"],
+    ("asked", "phase", "failed", "count"),
+    [
+        ("fast", "Failed", [], 0),
+        ("fast", "Running", [], 1),
+        ("slow", "Failed", [], 2),
+        ("fast", "", ["Pod-p"], 0),
+        ("fast", "", ["Pod-other"], 2),
+        ("slow", "", ["Pod-p"], 2),
+    ],
+    ids=[
+        *("refused", "not refused", "its node suits it", "refused and deleted"),
+        *("deleted", "its node suits it, and it is deleted"),
+    ],
 )
 def test_a_kubelet_that_starts_refuses_a_pod_whose_node_has_lost_a_label(
-    asked: str, phase: str, count: int
+    asked: str, phase: str, failed: Sequence[str], count: int
 ) -> None:
-    """Its owner creates another one."""
+    """Its owner creates another one, and may delete it."""
 
     def cluster(phase: str, *others: str) -> Change:
         found = {name: pod(name, node="", namespace="default", labels={}) for name in others}
-        found["p"] = pod("p", node="n1", namespace="default", labels={})
-        found["p"]["spec"]["nodeSelector"] = {"disk": asked}
-        found["p"]["status"]["phase"] = phase
+        if phase:
+            found["p"] = pod("p", node="n1", namespace="default", labels={})
+            found["p"]["spec"]["nodeSelector"] = {"disk": asked}
+            found["p"]["status"]["phase"] = phase
 
         def change(manifests: Manifests) -> None:
             manifests.update(found)
@@ -307,7 +318,7 @@ def test_a_kubelet_that_starts_refuses_a_pod_whose_node_has_lost_a_label(
 
     before = state(changed(cluster("Running")))
     after = facts(state(changed(cluster(phase, "created"))))
-    assert len(list(changes(facts(before), after, losses_of(before)))) == count
+    assert len(list(changes(facts(before), after, losses_of(before), failed))) == count
 
 
 @pytest.mark.parametrize(
