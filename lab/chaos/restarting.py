@@ -13,9 +13,10 @@ from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
 from nominee.lab.chaos.rest.losses import losses_of
 from nominee.lab.chaos.rest.nodes import has_drains, recheck_seconds
 from nominee.lab.chaos.rest.observation import observe, outstanding
+from nominee.lab.chaos.rest.past.cleared_nominations import cleared_nominations
 from nominee.lab.chaos.rest.past.failed_pods import failed_pods
 from nominee.lab.chaos.rest.perpetual import runs_on
-from nominee.lab.chaos.rest.restart import changes, facts
+from nominee.lab.chaos.rest.restart import changes, facts, with_cleared
 from nominee.lab.chaos.rest.scheduling import waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
 from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_jobs, has_refused_pods
@@ -94,11 +95,12 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
         for seconds in (RESTARTED_SECONDS, LATER_SECONDS):
             await cluster.clock.sleep(seconds)
             now, since = facts(await observe(cluster, expectations)), (await cluster.history())[began:]
-            found = list(map(str, changes(before, now, lost, failed_pods(since))))
+            known = with_cleared(lost, before, cleared_nominations(since))
+            found = list(map(str, changes(before, now, known, failed_pods(since))))
             is_smaller = any(each.value is None for each in since)
             if not is_smaller:  # else there may be less to keep now
                 freed = freed_by_restart(held, cluster.holdings())
-                found += [str(each) for each in freed if not lost.may_free(each.object)]
+                found += [str(each) for each in freed if not known.may_free(each.object)]
             if not found:
                 break
     except StatusError as error:

@@ -50,9 +50,9 @@ class Losses:
     (kube-controller-manager 1.36, horizontal.go, hpaSelectors), and a new controller has none of these.
     `hinted_nodes`: those that an autoscaler has in mind for a pod that waits though it fits alone, as in a
     group, or keeps since the places that it has in mind for its pods do not suffice, while others would (cluster-autoscaler 1.36,
-    Hints). `delays`: whether the autoscaler waits after a failure, a scale-up or a deletion, does not see an
-    unwritten pod, or takes one of the gated pods for placed by its nomination: nodes may come and go, and
-    pods with them.
+    Hints). `placed_pods`: those of the gated pods that an autoscaler takes for placed by their nomination,
+    and adds a node for when they have lost it. `delays`: whether the autoscaler waits after a failure, a
+    scale-up or a deletion, or does not see an unwritten pod: nodes may come and go, and pods with them.
     """
 
     nodes: frozenset[str] = frozenset()
@@ -63,6 +63,7 @@ class Losses:
     misplaced_pods: frozenset[str] = frozenset()
     rivals: frozenset[str] = frozenset()
     hinted_nodes: frozenset[str] = frozenset()
+    placed_pods: frozenset[str] = frozenset()
     delays: bool = False
 
     def may_free(self, component: str) -> bool:
@@ -117,16 +118,18 @@ def losses_of(state: State) -> Losses:
     unwritten = frozenset(entry["pod"] for entry in queue["unschedulable"] if entry["pod"] not in written)
     loop = state.debug.get((AUTOSCALER, LOOP)) or {}
     kept = {node: found for node, pods in queue["nominated"].items() if (found := gated.intersection(pods))}
+    gated_pods = frozenset[str]().union(*kept.values())
     return Losses(
         nodes=frozenset(kept),
-        gated_pods=frozenset().union(*kept.values()),
+        gated_pods=gated_pods,
         unwritten=unwritten,
         late_attempts=frozenset(_late_attempts(queue, state)),
         gated_members=frozenset(_gated_members(queue, state)),
         misplaced_pods=frozenset(_misplaced_pods(state)),
         rivals=frozenset(_rivals(state)),
         hinted_nodes=frozenset(node for each in _HINTS for node in loop.get(each, ())),
-        delays=bool(loop and (any(loop[each] for each in _WAITS) or unwritten or kept)),
+        placed_pods=gated_pods if loop else frozenset(),
+        delays=bool(loop and (any(loop[each] for each in _WAITS) or unwritten)),
     )
 
 

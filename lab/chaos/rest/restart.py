@@ -89,6 +89,16 @@ def _marks(obj: Message) -> set[str]:
     return {fact for fact in facts_of(obj) if fact.startswith("DisruptionTarget=")}
 
 
+def with_cleared(lost: Losses, before: Facts, cleared: Collection[str]) -> Losses:
+    """Return the losses after the nominations of the pods with these uids were cleared.
+
+    An autoscaler adds nodes for those that it took for placed.
+    """
+    names = {f"pod {each}" for each in lost.placed_pods}
+    has_no_place = any(name in names and uid in cleared for name, uid in before)
+    return replace(lost, delays=lost.delays or has_no_place)
+
+
 def changes(
     before: Facts, now: Facts, lost: Losses = NOTHING, failed: Collection[str] = ()
 ) -> Iterator[Finding]:

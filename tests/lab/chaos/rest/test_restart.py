@@ -13,7 +13,7 @@ from nominee.lab.chaos.cases.observations import Undisturbed
 from nominee.lab.chaos.messages import CaseAnswer
 from nominee.lab.chaos.rest.losses import losses_of
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, LOOP, has_drains, recheck_seconds
-from nominee.lab.chaos.rest.restart import Facts, changes, facts
+from nominee.lab.chaos.rest.restart import Facts, changes, facts, with_cleared
 from nominee.lab.chaos.rest.scheduling import QUEUE, SCHEDULER
 from nominee.lab.chaos.worker import simulated
 from nominee.lab.scenario.format.reading import read_text
@@ -399,17 +399,30 @@ def test_what_an_autoscaler_forgets_places_pods_and_mends_none(loop: Json) -> No
     assert found == ({"node n1"} if "inCooldown" in loop else {"node n1", "pod default/p"})
 
 
-@pytest.mark.parametrize(("nominated", "count"), [({}, 1), ({"n1": ["default/g"]}, 0)])
-def test_an_autoscaler_sees_a_gated_pod_that_has_lost_its_nomination(nominated: Json, count: int) -> None:
+@pytest.mark.parametrize(
+    ("nominated", "cleared", "count"),
+    [
+        ({}, ["Pod-g"], 1),
+        ({"n1": ["default/g"]}, ["Pod-g"], 0),
+        ({"n1": ["default/g"]}, [], 1),
+        ({"n1": ["default/g"]}, ["Pod-other"], 1),
+    ],
+    ids=["not nominated", "cleared", "not cleared", "another nomination"],
+)
+def test_an_autoscaler_sees_a_gated_pod_that_has_lost_its_nomination(
+    nominated: Json, cleared: Sequence[str], count: int
+) -> None:
+    manifests = correct() | {"g": pod("g", node="", namespace="default", labels={})}
+    former = {name: each for name, each in manifests.items() if name != "node"}
     queue = {"gated": [{"pod": "default/g"}], "nominated": nominated, "unschedulable": []}
     loop = {"backedOffGroups": [], "inCooldown": False, "pendingHints": []}
     for debug, found in (
         ({(SCHEDULER, QUEUE): queue}, 1),
         ({(SCHEDULER, QUEUE): queue, (AUTOSCALER, LOOP): loop}, count),
     ):
-        before = state(changed(lambda manifests: manifests.pop("node")), debug=debug)
-        after = facts(state(correct()))
-        assert len(list(changes(facts(before), after, losses_of(before)))) == found
+        before = state(former, debug=debug)
+        lost = with_cleared(losses_of(before), facts(before), cleared)
+        assert len(list(changes(facts(before), facts(state(manifests)), lost))) == found
 
 
 @pytest.mark.parametrize(("deleting", "expected"), [([], False), (["n1"], True)])
