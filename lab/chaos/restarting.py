@@ -19,7 +19,7 @@ from nominee.lab.chaos.rest.perpetual import runs_on
 from nominee.lab.chaos.rest.restart import changes, facts, with_cleared
 from nominee.lab.chaos.rest.scheduling import waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
-from nominee.lab.chaos.rest.workloads.refusals import has_failing_jobs, has_refused_jobs, has_refused_pods
+from nominee.lab.chaos.rest.workloads.back_offs import has_failing_jobs, has_refused_jobs, has_refused_pods
 from nominee.lab.history.revision import Revision
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from google.protobuf.message import Message
@@ -28,8 +28,9 @@ from nominee.lab.chaos.rest.scheduling import (
 )
 from nominee.lab.chaos.rest.shapes import other_shapes
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
+from nominee.lab.chaos.rest.workloads.back_offs import lacking
 from nominee.lab.chaos.rest.workloads.jobs import is_unlisted
-from nominee.lab.chaos.rest.workloads.refusals import samples
+from nominee.lab.chaos.rest.workloads.refusals import ADMITTING, samples
 from nominee.lab.chaos.rest.workloads.reservations import foreground_deletions, is_unreserved
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
@@ -49,6 +50,8 @@ NAMED_MAX = 5
 _REFUSED = (403, 422)
 EXPLAINED_MAX = 50
 """Pending pods that the scheduler explains; each costs it a scheduling cycle."""
+ASKED_MAX = 50
+"""Owners for whose pods the API server is asked; each costs it a request."""
 
 
 async def outstanding(cluster: ScenarioCluster, expectations: Expectations) -> tuple[str, bool]:
@@ -140,15 +143,26 @@ async def _with_past(cluster: ScenarioCluster, state: State) -> State:
         state = replace(state, left_nodes=tuple(left_nodes(await cluster.history())))
     if any(map(is_unreserved, state.of(kinds.RESOURCE_CLAIM))):
         state = replace(state, unreserved_claims=unreserved_claims(await cluster.history()))
-    if lacking := list(samples(state)):
-        state = replace(
-            state, refusals=frozenset([uid for uid, pod in lacking if await _is_refused(cluster, pod)])
-        )
+    if owners := list(lacking(state)):
+        admitting = {kind: await _list(cluster, Scope(kind)) for kind in ADMITTING}
+        asked = samples(replace(state, objects={**state.objects, **admitting}), owners)
+        state = replace(state, refusals=await _refusals(cluster, asked))
     if any(foreground_deletions(state)):
         state = replace(state, other_owners=owners_of_others(await cluster.history(), LISTED))
     if any(is_unlisted(cron_job, job) for cron_job in state.of(kinds.CRON_JOB) for job in jobs):
         state = replace(state, listed_jobs=listed_jobs(await cluster.history()))
     return state
+
+
+async def _refusals(cluster: ScenarioCluster, asked: Iterable[tuple[str, core.Pod]]) -> frozenset[str]:
+    """Return the uids of the pods that the API server refuses, and of those that it is not asked for."""
+    return frozenset(
+        [
+            uid
+            for index, (uid, pod) in enumerate(asked)
+            if index >= ASKED_MAX or await _is_refused(cluster, pod)
+        ]
+    )
 
 
 async def _is_refused(cluster: ScenarioCluster, pod: core.Pod) -> bool:

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from nominee.lab.chaos.rest.past.changes_of_room import Group
 from nominee.lab.chaos.rest.past.left_nodes import LeftNode
 from nominee.machinery.api import kinds
-from nominee.machinery.api.kinds import AnyKind, Kind, Object
+from nominee.machinery.api.kinds import AnyKind, Kind
 from nominee.machinery.api.objects import is_terminating, metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire.values.scalars import Json
@@ -101,9 +101,9 @@ class State:
     are read only where a pod waits that fits, or may fit, `unreserved_claims`, by uid, where a claim is
     allocated and not reserved, and `listed_jobs`, by uid, where a CronJob does not list a Job that runs.
     `room_changed` is when the last writes may have made room, where a pod of a group waits. `refusals` are
-    the owners that lack pods, by uid, and whose template the API server refuses, as for a LimitRange or a
-    PriorityClass that is gone. `other_owners` are those of objects of other kinds, by uid, where an owner
-    waits for dependents and has none.
+    the owners that lack pods, by uid, and whose pods the API server refuses for a reason that the objects
+    show, as a LimitRange or a PriorityClass that is gone. `other_owners` are those of objects of other kinds,
+    by uid, where an owner waits for dependents and has none.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
@@ -149,10 +149,6 @@ class State:
         Source: kube-controller-manager 1.36, namespaced_resources_deleter.go, OrderedNamespaceDeletion.
         """
         return frozenset(each.metadata.name for each in self.of(kinds.NAMESPACE) if is_terminating(each))
-
-    def may_refuse(self, owner: Object) -> bool:
-        """Return whether pods of an owner are refused, or may be by a quota."""
-        return owner.metadata.namespace in self.namespaces_with_quotas or owner.metadata.uid in self.refusals
 
     @cached_property
     def node_names(self) -> frozenset[str]:

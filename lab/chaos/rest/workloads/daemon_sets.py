@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, are_available, live_pods, wrong_numbers
+from nominee.lab.chaos.rest.workloads.refusals import may_refuse
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
 from nominee.machinery.scheduling.daemons import NodeRules, target_node
@@ -32,7 +33,7 @@ def daemon_sets(state: State) -> Iterator[Finding]:
             name, (runs, keeps) = node.metadata.name, rules.verdict(node)
             running.update([name] if runs else [])
             count = on_node[name]
-            if runs and not count and not state.may_refuse(each):
+            if runs and not count and not may_refuse(state, each):
                 yield Finding(name_of(each), f"has no live pod on the node {name}")
             elif count > 1 and is_updated:
                 yield Finding(name_of(each), f"has {count} live pods on the node {name}")

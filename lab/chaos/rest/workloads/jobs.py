@@ -9,6 +9,7 @@ from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
 from nominee.lab.chaos.cases.rest import TRACKING
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
+from nominee.lab.chaos.rest.workloads.refusals import may_refuse
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import (
     condition_is,
@@ -39,7 +40,7 @@ def jobs(state: State) -> Iterator[Finding]:
         if not _is_reconciled(job):
             continue
         live, wanted = _live_and_wanted(state, job)
-        is_refused = len(live) < wanted and state.may_refuse(job)
+        is_refused = len(live) < wanted and may_refuse(state, job)
         if len(live) != wanted and not is_refused:
             seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if job.status.failed else {}
             yield Finding(name_of(job), f"has {len(live)} live pods, and should have {wanted}", **seconds)

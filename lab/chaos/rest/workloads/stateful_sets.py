@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, are_available, wrong_numbers
+from nominee.lab.chaos.rest.workloads.refusals import may_refuse
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, controller_of, is_controlled_by, is_terminating
 from nominee.machinery.api.pb import apps, core
@@ -30,7 +31,7 @@ def stateful_sets(state: State) -> Iterator[Finding]:
         is_settled = is_settled and are_available(pods, each.spec.minReadySeconds, state.now)
         present = {pod.metadata.name for pod in pods}
         missing = [name for name in _names(each) if name not in present]
-        refused = [name for name in missing if state.may_refuse(each) or _is_taken(state, each, name)]
+        refused = [name for name in missing if may_refuse(state, each) or _is_taken(state, each, name)]
         if is_settled or each.spec.podManagementPolicy == "Parallel":
             # After a pod that cannot be created the controller does nothing.
             yield from _lacks(each, missing[: missing.index(refused[0])] if refused else missing)

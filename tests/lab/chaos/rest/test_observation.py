@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
 from nominee.lab.chaos.rest.expectations import expectations_of
-from nominee.lab.chaos.rest.observation import outstanding
+from nominee.lab.chaos.rest.observation import ASKED_MAX, outstanding
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.format.reading import read_file, read_text
@@ -21,7 +21,7 @@ from nominee.machinery.api.errors import StatusError, not_found
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire.files.manifests import parse_object
-from tests.lab.chaos.rest.clusters import NOW, Manifests, changed, correct, manifest, put, state
+from tests.lab.chaos.rest.clusters import NOW, Manifest, Manifests, changed, correct, manifest, put, state
 
 ROOT = Path(__file__).parents[4]
 MISSING = put("budget/status/currentHealthy", 1)
@@ -71,9 +71,11 @@ class Refusing(Cluster):
     """A cluster that refuses each pod with this code."""
 
     code = 403
+    asked: ClassVar[int] = 0
 
     async def create(self, obj: core.Pod, *, dry_run: bool = False) -> core.Pod:
         assert dry_run
+        Refusing.asked += 1
         raise StatusError(self.code, "Forbidden", "maximum cpu usage per Container is 200m")
 
 
@@ -131,24 +133,42 @@ async def test_a_finding_that_stays_is_reported_when_the_time_is_over() -> None:
     assert (waited, seconds) == (True, FINDING_SECONDS_MAX)
 
 
+def _lacking(*others: Manifest, number: int = 1) -> Manifests:
+    """Return the correct cluster with so many DaemonSets that lack a pod, and these objects."""
+    template = {"spec": {"containers": [{"name": "c", "image": "app"}]}}
+    status = {"observedGeneration": 1, "desiredNumberScheduled": 1, "currentNumberScheduled": 1}
+
+    def change(manifests: Manifests) -> None:
+        for index in range(number):
+            fields = {"spec": {"template": template}, "status": status}
+            name = f"agent-{index}"
+            manifests[name] = manifest("DaemonSet", name, api="apps/v1", namespace="other", **fields)
+        for each in (manifest("ServiceAccount", "default", namespace="other"), *others):
+            manifests[each["kind"]] = each
+
+    return changed(change)
+
+
+LIMITS = manifest("LimitRange", "limits", namespace="other", spec={"limits": []})
+
+
 async def test_an_owner_whose_pods_are_refused_does_not_lack_them() -> None:
-    spec = {"replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "app"}]}}}
-    lacking = changed(
-        lambda manifests: manifests.update(
-            db=manifest(
-                "StatefulSet",
-                "db",
-                api="apps/v1",
-                namespace="other",
-                spec=spec,
-                status={"observedGeneration": 1},
-            )
-        )
-    )
     for kind in (Refusing, Invalid):
-        assert await observed(lacking, kind=kind) == ("", False, 0.0)
-    text, _, _ = await observed(lacking, kind=Unavailable)
-    assert text == "statefulset other/db lacks the pods db-0"
+        assert await observed(_lacking(LIMITS), kind=kind) == ("", False, 0.0)
+    text, _, _ = await observed(_lacking(LIMITS), kind=Unavailable)
+    assert text == "daemonset other/agent-0 has no live pod on the node n1"
+
+
+async def test_an_api_server_that_refuses_pods_without_a_reason_is_wrong() -> None:
+    for kind in (Refusing, Invalid):
+        text, _, _ = await observed(_lacking(), kind=kind)
+        assert text == "daemonset other/agent-0 has no live pod on the node n1"
+
+
+async def test_the_api_server_is_asked_for_some_owners_only() -> None:
+    Refusing.asked = 0
+    await observed(_lacking(LIMITS, number=ASKED_MAX + 5), kind=Refusing)
+    assert Refusing.asked == ASKED_MAX
 
 
 async def test_findings_that_come_and_go_do_not_count() -> None:

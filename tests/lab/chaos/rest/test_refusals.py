@@ -1,4 +1,4 @@
-"""Owners that a quota keeps from having their pods, on states as data."""
+"""Owners whose pods the API server may refuse, on states as data."""
 
 from __future__ import annotations
 
@@ -6,107 +6,113 @@ from typing import Any
 
 import pytest
 
-from nominee.lab.chaos.rest.workloads.refusals import (
-    has_failing_jobs,
-    has_refused_jobs,
-    has_refused_pods,
-    samples,
-)
-from tests.lab.chaos.rest.clusters import Manifests, manifest, state
+from nominee.lab.chaos.rest.workloads.back_offs import lacking
+from nominee.lab.chaos.rest.workloads.refusals import samples
+from nominee.machinery.api.pb import core
+from tests.lab.chaos.rest.clusters import Manifest, Manifests, manifest, state
 
-QUOTA = {"quota": manifest("ResourceQuota", "q", spec={"hard": {"pods": "5"}})}
-ELSEWHERE = {"quota": manifest("ResourceQuota", "q", metadata={"namespace": "other"}, spec={"hard": {}})}
-
-
-def _owner(kind: str, spec: dict[str, Any], status: dict[str, Any] | None = None) -> Manifests:
-    api = "batch/v1" if kind == "Job" else "apps/v1"
-    return {"owner": manifest(kind, "web", api=api, spec=spec, status=status or {})}
+CONTAINERS = [{"name": "c", "image": "app"}]
+ACCOUNT = {"account": manifest("ServiceAccount", "default")}
+LIMITS = {"limits": manifest("LimitRange", "limits", spec={"limits": []})}
+ENDING: Manifest = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+LOW = {"low": manifest("PriorityClass", "low", api="scheduling.k8s.io/v1", namespace="", value=1)}
 
 
-REFUSED = _owner(
-    "ReplicaSet", {"replicas": 1}, {"conditions": [{"type": "ReplicaFailure", "status": "True"}]}
-)
-SCALED = _owner("ReplicaSet", {"replicas": 1})
-ORDERED = _owner("StatefulSet", {"replicas": 1})
-DAEMON = _owner("DaemonSet", {}, {"desiredNumberScheduled": 1})
-WORK = _owner("Job", {"completions": 1, "parallelism": 1})
+def _daemon(metadata: dict[str, Any] | None = None, **spec: Any) -> Manifests:
+    """Return a DaemonSet that lacks a pod, and the account of its namespace."""
+    template = {"metadata": metadata or {}, "spec": {"containers": CONTAINERS, **spec}}
+    fields: Manifest = {"spec": {"template": template}, "status": {"desiredNumberScheduled": 1}}
+    return {"owner": manifest("DaemonSet", "web", api="apps/v1", **fields), **ACCOUNT}
+
+
+def _set(*claims: str, **template: Any) -> Manifests:
+    spec = {
+        "replicas": 2,
+        "template": {"spec": {"containers": CONTAINERS}, **template},
+        "volumeClaimTemplates": [{"metadata": {"name": name}, "spec": {}} for name in claims],
+    }
+    status = {"updateRevision": "web-1"}
+    return {"owner": manifest("StatefulSet", "web", api="apps/v1", spec=spec, status=status), **ACCOUNT}
+
+
+def _pod_of_set(revision: str) -> Manifests:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "StatefulSet-web"}
+    metadata = {
+        "labels": {"controller-revision-hash": revision},
+        "ownerReferences": [{**owner, "controller": True}],
+    }
+    return {"pod": manifest("Pod", "web-0", metadata=metadata)}
+
+
+def _runtime(**scheduling: str) -> Manifests:
+    fields = {"handler": "fast", "scheduling": {"nodeSelector": scheduling}}
+    return {"fast": manifest("RuntimeClass", "fast", api="node.k8s.io/v1", namespace="", **fields)}
+
+
+def _account(name: str, **fields: Any) -> Manifests:
+    return {name: manifest("ServiceAccount", name, **fields)}
+
+
+def _samples(manifests: Manifests) -> list[tuple[str, core.Pod]]:
+    found = state(manifests)
+    return list(samples(found, lacking(found)))
+
+
+def _elsewhere(found: Manifest) -> Manifest:
+    return {**found, "metadata": {**found["metadata"], "namespace": "other"}}
+
+
+ENFORCED: Manifest = {"metadata": {"annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}}}
+OVERHEAD: Manifest = {"overhead": {"cpu": "1"}}
+NUMERIC: Manifest = {"tolerations": [{"key": "a", "operator": "Gt", "value": "5", "effect": "NoSchedule"}]}
 
 
 @pytest.mark.parametrize(
-    ("manifests", "is_refused"),
+    ("manifests", "may_be_refused"),
     [
-        (REFUSED, True),
-        (SCALED | QUOTA, False),
-        (ORDERED | QUOTA, True),
-        (DAEMON | QUOTA, True),
-        (WORK | QUOTA, True),
-        (WORK, False),
-        (WORK | ELSEWHERE, False),
-        (_owner("StatefulSet", {"replicas": 0}) | QUOTA, False),
-        (_owner("DaemonSet", {}) | QUOTA, False),
-        (_owner("Job", {"completions": 1, "parallelism": 1, "suspend": True}) | QUOTA, False),
+        (_daemon(), False),
+        (_daemon() | LIMITS, True),
+        (_daemon() | {"limits": _elsewhere(LIMITS["limits"])}, False),
+        (_daemon() | {"space": manifest("Namespace", "default", namespace="", **ENDING)}, True),
+        (_daemon() | {"account": _elsewhere(ACCOUNT["account"])}, True),
+        (_daemon(serviceAccountName="own"), True),
+        (_daemon(serviceAccountName="own") | _account("own"), False),
+        (_daemon(serviceAccountName="own") | _account("own", **ENFORCED), True),
+        (_daemon(priorityClassName="low"), True),
+        (_daemon(priorityClassName="low") | LOW, False),
+        (_daemon(priorityClassName="low", priority=5) | LOW, True),
+        (_daemon(preemptionPolicy="Never"), True),
+        (_daemon(runtimeClassName="fast"), True),
+        (_daemon(runtimeClassName="fast") | _runtime(disk="ssd"), False),
+        (_daemon(runtimeClassName="fast", nodeSelector={"disk": "ssd"}) | _runtime(disk="ssd"), False),
+        (_daemon(runtimeClassName="fast", nodeSelector={"disk": "hdd"}) | _runtime(disk="ssd"), True),
+        (_daemon(runtimeClassName="fast", **OVERHEAD) | _runtime(), True),
+        (_daemon(**OVERHEAD), True),
+        (_daemon(containers=[{"name": "c", "image": "app "}]), True),
+        (_daemon(**NUMERIC), True),
+        (_daemon(nodeName="n1", schedulingGates=[{"name": "g"}]), True),
+        (_daemon() | LIMITS | {"quota": manifest("ResourceQuota", "q", spec={"hard": {}})}, False),
     ],
 )
-def test_pods_that_a_quota_may_refuse(manifests: Manifests, is_refused: bool) -> None:
-    assert has_refused_pods(state(manifests)) is is_refused
-
-
-def test_without_controllers_no_pod_is_refused() -> None:
-    assert not has_refused_pods(state(REFUSED, running=frozenset()))
-    assert not has_refused_jobs(state(WORK | QUOTA, running=frozenset()))
-
-
-@pytest.mark.parametrize(
-    ("manifests", "is_refused"),
-    [(WORK | QUOTA, True), (WORK, False), (WORK | ELSEWHERE, False), (ORDERED | QUOTA, False)],
-)
-def test_a_job_of_which_a_quota_may_refuse_pods(manifests: Manifests, is_refused: bool) -> None:
-    assert has_refused_jobs(state(manifests)) is is_refused
-
-
-@pytest.mark.parametrize(
-    ("spec", "status", "is_failing"),
-    [
-        ({"completions": 1, "parallelism": 1}, {"failed": 2}, True),
-        ({"completions": 1, "parallelism": 1}, {}, False),
-        ({"completions": 1, "parallelism": 1, "suspend": True}, {"failed": 2}, False),
-        ({"completions": 1, "parallelism": 1}, {"failed": 2, "succeeded": 1}, False),
-    ],
-)
-def test_a_job_that_waits_before_it_replaces_a_failed_pod(
-    spec: dict[str, Any], status: dict[str, Any], is_failing: bool
+def test_a_pod_may_be_refused_for_a_reason_that_the_objects_show(
+    manifests: Manifests, *, may_be_refused: bool
 ) -> None:
-    failing = _owner("Job", spec, status)
-    assert has_failing_jobs(state(failing)) is is_failing
-    assert has_failing_jobs(state(failing | QUOTA)) is is_failing
-    assert not has_failing_jobs(state(failing, running=frozenset()))
+    expected = ["DaemonSet-web"] if may_be_refused else []
+    assert [uid for uid, _ in _samples(manifests)] == expected
 
 
-@pytest.mark.parametrize(
-    ("manifests", "uids"),
-    [
-        (ORDERED, ["StatefulSet-web"]),
-        (DAEMON, ["DaemonSet-web"]),
-        (WORK, ["Job-web"]),
-        (WORK | QUOTA, []),
-        (SCALED, []),  # its own condition says that pods are refused
-        (_owner("StatefulSet", {"replicas": 0}), []),
-    ],
-)
-def test_an_owner_that_lacks_pods_without_a_quota_has_a_sample(manifests: Manifests, uids: list[str]) -> None:
-    assert [uid for uid, _ in samples(state(manifests))] == uids
-    assert list(samples(state(manifests, running=frozenset()))) == []
+def test_the_template_of_a_stateful_set_is_validated_in_its_pods_only() -> None:
+    assert [uid for uid, _ in _samples(_set())] == ["StatefulSet-web"]
+    assert [uid for uid, _ in _samples(_set() | _pod_of_set("web-0"))] == ["StatefulSet-web"]
+    assert _samples(_set() | _pod_of_set("web-1")) == []
 
 
 def test_a_sample_is_a_pod_of_the_template_with_its_claims() -> None:
-    template = {
-        "metadata": {"labels": {"app": "web"}},
-        "spec": {"priorityClassName": "low", "containers": [{"name": "c", "image": "app"}]},
-    }
-    claims = [{"metadata": {"name": "data"}, "spec": {}}]
-    owner = _owner("StatefulSet", {"replicas": 1, "template": template, "volumeClaimTemplates": claims})
-    [(_, pod)] = samples(state(owner))
+    metadata = {"labels": {"app": "web"}, "annotations": {"a": "b"}}
+    [(_, pod)] = _samples(
+        _set("data", metadata=metadata, spec={"priorityClassName": "low", "containers": CONTAINERS})
+    )
     assert (pod.metadata.namespace, pod.metadata.generateName) == ("default", "web-")
-    assert dict(pod.metadata.labels) == {"app": "web"}
+    assert (dict(pod.metadata.labels), dict(pod.metadata.annotations)) == ({"app": "web"}, {"a": "b"})
     assert pod.spec.priorityClassName == "low"
     assert [volume.name for volume in pod.spec.volumes] == ["data"]
