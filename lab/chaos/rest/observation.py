@@ -66,9 +66,9 @@ async def outstanding(cluster: ScenarioCluster, expectations: Expectations) -> t
         found = await _findings(cluster, expectations)
         if not found:
             return "", before is not None
-        seconds = cluster.clock.monotonic() - start
+        seconds, now = cluster.clock.monotonic() - start, cluster.clock.now()
         twice = [each for each in found if before is None or each in before]
-        lasting = [each for each in twice if seconds >= each.seconds_max]
+        lasting = [each for each in twice if min(seconds, now - each.due) >= each.seconds_max]
         if lasting:
             return "; ".join(map(str, lasting[:NAMED_MAX])), True
         if seconds >= FINDING_SECONDS_MAX and not twice:

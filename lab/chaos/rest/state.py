@@ -52,12 +52,13 @@ class Finding:
     """An object, and a sentence about it that is not true of a correct cluster at rest.
 
     The sentence must not change while the finding lasts: what is seen twice in a row counts. A finding may
-    last for `seconds_max`.
+    last for `seconds_max`, and not before `due`, in seconds since the epoch: until then a process waits.
     """
 
     object: str
     sentence: str
     seconds_max: float = FINDING_SECONDS_MAX
+    due: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.object} {self.sentence}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
-from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, are_available, live_pods, wrong_numbers
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, due_of, live_pods, wrong_numbers
 from nominee.lab.chaos.rest.workloads.refusals import may_refuse
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
@@ -16,8 +16,7 @@ from nominee.machinery.scheduling.daemons import NodeRules, target_node
 def daemon_sets(state: State) -> Iterator[Finding]:
     """Find nodes without the pod of a daemon set, or with one that they should not have; and its numbers.
 
-    One that waits for a pod to become ready may have two on a node for ever, for one to become available for
-    long, and pods may be refused.
+    One that waits for a pod to become ready may have two on a node for ever, and pods may be refused.
     """
     if CONTROLLERS not in state.running:
         return
@@ -26,7 +25,7 @@ def daemon_sets(state: State) -> Iterator[Finding]:
             continue
         rules, pods = NodeRules.of(each.spec.template.spec), live_pods(state, each)
         ready = sum(condition_is(pod.status.conditions, "Ready") for pod in pods)
-        is_updated = ready == len(pods) and are_available(pods, each.spec.minReadySeconds, state.now)
+        due = due_of(pods, each.spec.minReadySeconds, state.now) if ready == len(pods) else None
         on_node = Counter(map(target_node, pods))
         running: set[str] = set()
         for node in state.of(kinds.NODE):
@@ -35,8 +34,8 @@ def daemon_sets(state: State) -> Iterator[Finding]:
             count = on_node[name]
             if runs and not count and not may_refuse(state, each):
                 yield Finding(name_of(each), f"has no live pod on the node {name}")
-            elif count > 1 and is_updated:
-                yield Finding(name_of(each), f"has {count} live pods on the node {name}")
+            elif count > 1 and due is not None:
+                yield Finding(name_of(each), f"has {count} live pods on the node {name}", due=due)
             elif count and not keeps:
                 yield Finding(name_of(each), f"has a pod on the node {name}, which does not fit")
         desired = len(running)

@@ -24,6 +24,9 @@ from nominee.machinery.runtime.clock import from_time
 CONTROLLERS: Final = "controllers"
 STRING: Final = 1
 """The type of an IntOrString with text, such as a percentage."""
+DUE_SECONDS_MAX: Final = 300.0
+"""A step that is due later is no finding: a cluster of real processes is waited for, too, and a rollout has
+several steps. minReadySeconds may be an hour."""
 
 
 def replica_sets(state: State) -> Iterator[Finding]:
@@ -40,17 +43,15 @@ def replica_sets(state: State) -> Iterator[Finding]:
         is_failing = is_failing or (len(pods) < each.spec.replicas and _is_in_ending_namespace(state, each))
         if len(pods) != each.spec.replicas and not is_failing:
             yield Finding(name_of(each), f"has {len(pods)} live pods and {each.spec.replicas} replicas")
-        expected = {"replicas": len(pods), "readyReplicas": _ready(pods)}
-        if not each.spec.minReadySeconds:
-            expected["availableReplicas"] = _ready(pods)
-        yield from wrong_numbers(each, expected)
+        yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": _ready(pods)})
+        if (due := due_of(pods, each.spec.minReadySeconds, state.now)) is not None:
+            yield from wrong_numbers(each, {"availableReplicas": _ready(pods)}, due)
 
 
 def deployments(state: State) -> Iterator[Finding]:
     """Find deployments whose replica sets do not have their replicas, or are not counted in the status.
 
-    A rollout that waits for a pod to become ready or available, to be allowed or to end is left out: it may
-    wait forever.
+    A rollout that waits for a pod to become ready, to be allowed or to end is left out: it may wait forever.
     """
     if CONTROLLERS not in state.running:
         return
@@ -69,20 +70,17 @@ def deployments(state: State) -> Iterator[Finding]:
             or is_refused
             or _is_in_ending_namespace(state, each)
             or _ready(pods) != len(pods)
-            or not are_available(pods, each.spec.minReadySeconds, state.now)
             or _waits_for_ends(state, each, sets)
         )
-        if desired != each.spec.replicas and not is_still:
-            yield Finding(
-                name_of(each), f"has {each.spec.replicas} replicas, and its replica sets have {desired}"
-            )
-        expected = {"replicas": len(pods), "readyReplicas": _ready(pods)}
-        if not each.spec.minReadySeconds:
-            expected |= {
-                "availableReplicas": _ready(pods),
-                "unavailableReplicas": max(desired - _ready(pods), 0),
-            }
-        yield from wrong_numbers(each, expected)
+        due = due_of(pods, each.spec.minReadySeconds, state.now)
+        if desired != each.spec.replicas and not is_still and due is not None:
+            sentence = f"has {each.spec.replicas} replicas, and its replica sets have {desired}"
+            yield Finding(name_of(each), sentence, due=due)
+        yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": _ready(pods)})
+        if due is not None:
+            unavailable = max(desired - _ready(pods), 0)
+            expected = {"availableReplicas": _ready(pods), "unavailableReplicas": unavailable}
+            yield from wrong_numbers(each, expected, due)
         available = get_condition(each.status.conditions, "Available")
         is_enough = each.status.availableReplicas >= each.spec.replicas - _max_unavailable(each)
         if available is not None and (available.status == "True") is not is_enough:
@@ -167,24 +165,27 @@ def live_pods(state: State, owner: Object) -> list[core.Pod]:
     ]
 
 
-def are_available(pods: Sequence[core.Pod], seconds: int, now: float) -> bool:
-    """Return whether all pods that are ready have been so for `seconds`, minReadySeconds of their owner.
+def due_of(pods: Sequence[core.Pod], seconds: int, now: float) -> float | None:
+    """Return when a step that waits for available pods is due, None if that is too late for a finding.
 
-    A rollout, or the next pod of a set, waits for that, perhaps for longer than a finding may last.
+    `seconds` is minReadySeconds of their owner. A controller that looks for an earlier pod looks at the last
+    one when they are over once more.
     """
     found = (get_condition(pod.status.conditions, "Ready") for pod in pods) if seconds else ()
-    return all(
-        from_time(ready.lastTransitionTime) + seconds <= now
+    times = (
+        from_time(ready.lastTransitionTime) + 2 * seconds
         for ready in found
         if ready is not None and ready.status == "True"
     )
+    due = max(times, default=0.0)
+    return due if due <= now + DUE_SECONDS_MAX else None
 
 
 def _ready(pods: Sequence[core.Pod]) -> int:
     return sum(condition_is(pod.status.conditions, "Ready") for pod in pods)
 
 
-def wrong_numbers(owner: Message, expected: dict[str, int]) -> Iterator[Finding]:
+def wrong_numbers(owner: Message, expected: dict[str, int], due: float = 0.0) -> Iterator[Finding]:
     """Find numbers in an owner's status that differ from those of its pods."""
     status = owner.status  # type: ignore[attr-defined]  # owners have one
     if status.observedGeneration < metadata_of(owner).generation:
@@ -193,4 +194,6 @@ def wrong_numbers(owner: Message, expected: dict[str, int]) -> Iterator[Finding]
     for name, number in expected.items():
         shown = getattr(status, name)
         if shown != number:
-            yield Finding(name_of(owner), f"shows {shown} {name} in its status, and its pods are {number}")
+            yield Finding(
+                name_of(owner), f"shows {shown} {name} in its status, and its pods are {number}", due=due
+            )

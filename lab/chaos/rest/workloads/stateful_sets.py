@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
-from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, are_available, wrong_numbers
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, due_of, wrong_numbers
 from nominee.lab.chaos.rest.workloads.refusals import may_refuse
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, controller_of, is_controlled_by, is_terminating
@@ -16,8 +16,7 @@ from nominee.machinery.api.selectors import LabelSelector
 def stateful_sets(state: State) -> Iterator[Finding]:
     """Find stateful sets with pods missing, too many or of an earlier revision; and their numbers.
 
-    One that waits for a pod to become ready may wait for ever, for one to become available for long, and
-    pods may be refused.
+    One that waits for a pod to become ready may wait for ever, and pods may be refused.
     """
     if CONTROLLERS not in state.running:
         return
@@ -27,22 +26,22 @@ def stateful_sets(state: State) -> Iterator[Finding]:
         pods = state.pods_by_namespace.get(each.metadata.namespace, ())
         pods = [pod for pod in pods if is_controlled_by(pod, each)]
         ready = sum(_is_ready(pod) for pod in pods)
-        is_settled = ready == len(pods) and not any(is_terminating(pod) for pod in pods)
-        is_settled = is_settled and are_available(pods, each.spec.minReadySeconds, state.now)
+        waits = ready != len(pods) or any(is_terminating(pod) for pod in pods)
+        settled = None if waits else due_of(pods, each.spec.minReadySeconds, state.now)
+        due = 0.0 if each.spec.podManagementPolicy == "Parallel" else settled
         present = {pod.metadata.name for pod in pods}
         missing = [name for name in _names(each) if name not in present]
         refused = [name for name in missing if may_refuse(state, each) or _is_taken(state, each, name)]
-        if is_settled or each.spec.podManagementPolicy == "Parallel":
+        if due is not None:
             # After a pod that cannot be created the controller does nothing.
-            yield from _lacks(each, missing[: missing.index(refused[0])] if refused else missing)
+            yield from _lacks(each, missing[: missing.index(refused[0])] if refused else missing, due)
             if not refused:
-                yield from _superfluous(each, pods)
-        if is_settled and each.spec.updateStrategy.type == "RollingUpdate" and not refused:
-            yield from _revisions(each, pods)
-        expected = {"replicas": len(pods), "readyReplicas": ready}
-        if not each.spec.minReadySeconds:
-            expected["availableReplicas"] = ready
-        yield from wrong_numbers(each, expected)
+                yield from _superfluous(each, pods, due)
+        if settled is not None and each.spec.updateStrategy.type == "RollingUpdate" and not refused:
+            yield from _revisions(each, pods, settled)
+        yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": ready})
+        if (at := due_of(pods, each.spec.minReadySeconds, state.now)) is not None:
+            yield from wrong_numbers(each, {"availableReplicas": ready}, at)
 
 
 def _is_ready(pod: core.Pod) -> bool:
@@ -76,18 +75,18 @@ def _is_adopted(pod: core.Pod, of: apps.StatefulSet) -> bool:
     return matches and controller_of(pod) is None and not is_terminating(pod)
 
 
-def _lacks(of: apps.StatefulSet, missing: Sequence[str]) -> Iterator[Finding]:
+def _lacks(of: apps.StatefulSet, missing: Sequence[str], due: float) -> Iterator[Finding]:
     if missing:
-        yield Finding(name_of(of), f"lacks the pods {', '.join(sorted(missing))}")
+        yield Finding(name_of(of), f"lacks the pods {', '.join(sorted(missing))}", due=due)
 
 
-def _superfluous(of: apps.StatefulSet, pods: Sequence[core.Pod]) -> Iterator[Finding]:
+def _superfluous(of: apps.StatefulSet, pods: Sequence[core.Pod], due: float) -> Iterator[Finding]:
     staying = {pod.metadata.name for pod in pods if not is_terminating(pod)}
     if superfluous := staying.difference(_names(of)):
-        yield Finding(name_of(of), f"has pods too many: {', '.join(sorted(superfluous))}")
+        yield Finding(name_of(of), f"has pods too many: {', '.join(sorted(superfluous))}", due=due)
 
 
-def _revisions(of: apps.StatefulSet, pods: list[core.Pod]) -> Iterator[Finding]:
+def _revisions(of: apps.StatefulSet, pods: list[core.Pod], due: float) -> Iterator[Finding]:
     updated = _names(of, of.spec.updateStrategy.rollingUpdate.partition)
     old = [
         pod.metadata.name
@@ -96,4 +95,4 @@ def _revisions(of: apps.StatefulSet, pods: list[core.Pod]) -> Iterator[Finding]:
         and pod.metadata.labels.get("controller-revision-hash") != of.status.updateRevision
     ]
     if old:
-        yield Finding(name_of(of), f"has pods of an earlier revision: {', '.join(sorted(old))}")
+        yield Finding(name_of(of), f"has pods of an earlier revision: {', '.join(sorted(old))}", due=due)

@@ -78,7 +78,7 @@ NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
     [
         (lambda _: None, []),
         (_second_waits, []),  # it may surge
-        (_surges(61), []),
+        (_surges(181), []),
         (_surges(60), ["has 2 live pods on the node n1"]),
         (_terminates, []),
         (_an_older_one_failed, []),
@@ -102,6 +102,11 @@ NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
 def test_daemon_sets(change: Change, expected: list[str]) -> None:
     found = list(dict.fromkeys(str(each) for each in findings(state(_with_daemons(change)))))
     assert found == [f"{AGENT} {each}" for each in expected]
+
+
+def test_a_second_pod_that_is_to_become_available_is_due_later() -> None:
+    [found] = findings(state(_with_daemons(_surges(180))))
+    assert (found.sentence, found.due) == ("has 2 live pods on the node n1", NOW + 300)
 
 
 def test_without_controllers_nothing_is_asked() -> None:

@@ -350,17 +350,36 @@ def test_owners_in_a_namespace_that_ends_have_fewer_pods() -> None:
 
 
 def test_a_rollout_waits_for_its_pods_to_become_available() -> None:
-    """The new pod of a surge has been ready for a minute: it keeps the others for longer than a finding."""
+    """The new pod of a surge has been ready for a minute: it keeps the others."""
 
-    def found(seconds: int) -> list[str]:
+    def found(seconds: int) -> list[tuple[str, float]]:
         def change(manifests: Manifests) -> None:
             manifests["deployment"]["spec"] |= {"replicas": 1, "minReadySeconds": seconds}
             manifests["b"]["status"]["conditions"][1]["lastTransitionTime"] = rfc3339(NOW - 60)
 
-        return [str(each) for each in deployments(state(changed(change)))]
+        return [(each.sentence, each.due) for each in deployments(state(changed(change)))]
 
-    assert found(seconds=61) == []
-    assert found(seconds=60) == ["deployment default/web has 1 replicas, and its replica sets have 2"]
+    assert found(seconds=181) == []
+    sentence = "has 1 replicas, and its replica sets have 2"
+    assert found(seconds=180) == [(sentence, NOW + 300)]  # the controller may look after each minReadySeconds
+    assert found(seconds=60) == [(sentence, NOW + 60)]
+
+
+@pytest.mark.parametrize("kind", ["deployment", "replicas"])
+def test_pods_that_have_been_ready_for_long_enough_are_available(kind: str) -> None:
+    def found(seconds: int) -> list[tuple[str, float]]:
+        def change(manifests: Manifests) -> None:
+            manifests[kind]["spec"]["minReadySeconds"] = seconds
+            manifests[kind]["status"]["availableReplicas"] = 1
+            for name in ("a", "b"):
+                manifests[name]["status"]["conditions"][1]["lastTransitionTime"] = rfc3339(NOW - 60)
+
+        cluster = state(changed(change))
+        found = [each for rule in (deployments, replica_sets) for each in rule(cluster)]
+        return [(each.sentence, each.due) for each in found if "availableReplicas" in each.sentence]
+
+    assert found(seconds=181) == []
+    assert found(seconds=180) == [("shows 1 availableReplicas in its status, and its pods are 2", NOW + 300)]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, not_found
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import core
+from nominee.machinery.runtime.clock import rfc3339
 from nominee.machinery.wire.files.manifests import parse_object
 from tests.lab.chaos.rest.clusters import NOW, Manifest, Manifests, changed, correct, manifest, put, state
 
@@ -34,7 +35,7 @@ class Time:
         self.seconds = 0.0
 
     def now(self) -> float:
-        return NOW
+        return NOW + self.seconds
 
     def monotonic(self) -> float:
         return self.seconds
@@ -131,6 +132,17 @@ async def test_a_finding_that_stays_is_reported_when_the_time_is_over() -> None:
     text, waited, seconds = await observed(changed(MISSING))
     assert text == "poddisruptionbudget default/web shows 1 currentHealthy, and its pods are 2"
     assert (waited, seconds) == (True, FINDING_SECONDS_MAX)
+
+
+async def test_a_finding_that_is_due_later_has_its_time_from_then() -> None:
+    def change(manifests: Manifests) -> None:
+        manifests["replicas"]["spec"]["minReadySeconds"] = 50
+        manifests["replicas"]["status"]["availableReplicas"] = 1
+        manifests["a"]["status"]["conditions"][1]["lastTransitionTime"] = rfc3339(NOW)
+
+    text, _, seconds = await observed(changed(change))
+    assert text == "replicaset default/web-1 shows 1 availableReplicas in its status, and its pods are 2"
+    assert seconds == 2 * 50 + FINDING_SECONDS_MAX
 
 
 def _lacking(*others: Manifest, number: int = 1) -> Manifests:

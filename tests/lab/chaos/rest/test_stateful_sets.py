@@ -82,7 +82,6 @@ def becomes_available(seconds: int) -> Callable[[Manifests], None]:
         remove("db-1"),
         times,
         put("db/spec/minReadySeconds", seconds),
-        put("db/status/availableReplicas", 0),
     )
 
 
@@ -110,6 +109,10 @@ def test_a_correct_stateful_set() -> None:
             "has pods of an earlier revision: db-1",
         ),
         (becomes_available(60), "lacks the pods db-1"),
+        (
+            both(becomes_available(60), put("db/status/availableReplicas", 0)),
+            "lacks the pods db-1|shows 0 availableReplicas in its status, and its pods are 1",
+        ),
         (put("db/status/readyReplicas", 1), "shows 1 readyReplicas in its status, and its pods are 2"),
         (put("db/metadata/generation", 2), "has a status of generation 1 only"),
     ],
@@ -164,7 +167,7 @@ def test_a_pod_that_is_refused_stops_its_set() -> None:
     [
         both(FEWER, UNREADY),
         both(UNREADY, put("db/status/updateRevision", "db-2")),
-        becomes_available(61),
+        both(becomes_available(181), put("db/status/availableReplicas", 0)),
         both(put("db/spec/updateStrategy", {"type": "OnDelete"}), put("db/status/updateRevision", "db-2")),
         both(
             remove("db-1"),
@@ -177,3 +180,36 @@ def test_a_set_that_waits(change: Callable[[Manifests], object]) -> None:
     manifests = with_set()
     change(manifests)
     assert findings(state(manifests)) == []
+
+
+READY_FOR_A_MINUTE = both(
+    put("db-0/status/conditions/1/lastTransitionTime", rfc3339(NOW - 60)),
+    put("db/spec/minReadySeconds", 180),
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "of_parallel"),
+    [
+        (becomes_available(180), -NOW),
+        (both(READY_FOR_A_MINUTE, FEWER), -NOW),
+        (both(READY_FOR_A_MINUTE, UPDATED), 300.0),
+    ],
+    ids=["lacks pods", "too many", "an earlier revision"],
+)
+def test_what_waits_for_a_pod_to_become_available_is_due_later(
+    change: Callable[[Manifests], object], of_parallel: float
+) -> None:
+    manifests = with_set()
+    change(manifests)
+    assert [each.due - NOW for each in findings(state(manifests))] == [300.0]
+    PARALLEL(manifests)
+    assert [each.due - NOW for each in findings(state(manifests))] == [of_parallel]
+
+
+def test_pods_that_have_been_ready_for_long_enough_are_available() -> None:
+    manifests = with_set()
+    both(READY_FOR_A_MINUTE, put("db/status/availableReplicas", 1))(manifests)
+    [found] = findings(state(manifests))
+    assert found.sentence == "shows 1 availableReplicas in its status, and its pods are 2"
+    assert found.due == NOW + 300
