@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from nominee.lab.chaos.rest.due import due_seconds
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
 from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
-from nominee.lab.chaos.rest.losses import losses_of
+from nominee.lab.chaos.rest.losses import has_unwritten_attempts, losses_of
 from nominee.lab.chaos.rest.nodes import has_drains, recheck_seconds
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.past.cleared_nominations import cleared_nominations
@@ -85,7 +85,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
                 state, began, held = await _later(cluster, expectations, due)
             # A pod that has got a node by the flush may have freed one that is being drained now. A pod that
             # waits on as before has waited for long enough.
-            if not due and facts(state) == facts(first):
+            if not due and facts(state) == facts(first) and not has_unwritten_attempts(state):
                 break
         if runs_on(state):
             return ""
@@ -132,7 +132,7 @@ def _pause(state: State) -> float:
     seconds = [recheck_seconds(state, STEADY_SECONDS)]
     if has_failing_jobs(state):
         seconds.append(REPLACED_SECONDS)
-    if waits_for_flush(state):
+    if waits_for_flush(state) or has_unwritten_attempts(state):
         seconds.append(FLUSHED_SECONDS)
     if has_drains(state):
         seconds.append(DRAINED_SECONDS)

@@ -39,25 +39,24 @@ class Losses:
     `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
     no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `gated_pods`: these pods; a scheduler
     that starts knows of no preemption, tries one that is gated since its own began, and clears a nomination
-    that helps no more (preemption.go; kubernetes/kubernetes#141694). `unwritten`: pods whose attempt failed,
-    as did the write of their status, which the next attempt repeats. `late_attempts`: pods of groups, tried
-    after all that may have made room: the next attempt may take other nodes, and preempt pods there, as
-    which nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods
-    of groups that wait for evictions, though none is under way at rest. `misplaced_pods`: pods on a node that
-    has lost a label of theirs, which a kubelet that starts refuses (kubernetes/kubernetes#124586, open in
-    1.36); their owners create others, and nodes come for these. `rivals`: autoscalers of pods that others
-    had, too, whose targets are gone: a selector counts as long as its autoscaler exists
-    (kube-controller-manager 1.36, horizontal.go, hpaSelectors), and a new controller has none of these.
-    `hinted_nodes`: those that an autoscaler has in mind for a pod that waits though it fits alone, as in a
-    group, or keeps since the places that it has in mind for its pods do not suffice, while others would (cluster-autoscaler 1.36,
-    Hints). `placed_pods`: those of the gated pods that an autoscaler takes for placed by their nomination,
-    and adds a node for when they have lost it. `delays`: whether the autoscaler waits after a failure, a
-    scale-up or a deletion, or does not see an unwritten pod: nodes may come and go, and pods with them.
+    that helps no more (preemption.go; kubernetes/kubernetes#141694). `late_attempts`:
+    pods of groups, tried after all that may have made room: the next attempt may take other nodes, and
+    preempt pods there, as which nodes have victims depends on those of the first pods (pods come and go
+    then). `gated_members`: pods of groups that wait for evictions, though none is under way at rest.
+    `misplaced_pods`: pods on a node that has lost a label of theirs, which a kubelet that starts refuses
+    (kubernetes/kubernetes#124586, open in 1.36); their owners create others, and nodes come for these.
+    `rivals`: autoscalers of pods that others had, too, whose targets are gone: a selector counts as long as
+    its autoscaler exists (kube-controller-manager 1.36, horizontal.go, hpaSelectors), and a new controller
+    has none of these. `hinted_nodes`: those that an autoscaler has in mind for a pod that waits though it
+    fits alone, as in a group, or keeps since the places that it has in mind for its pods do not suffice,
+    while others would (cluster-autoscaler 1.36, Hints). `placed_pods`: those of the gated pods that an
+    autoscaler takes for placed by their nomination, and adds a node for when they have lost it. `delays`:
+    whether the autoscaler waits after a failure, a scale-up or a deletion: nodes may come and go, and pods
+    with them.
     """
 
     nodes: frozenset[str] = frozenset()
     gated_pods: frozenset[str] = frozenset()
-    unwritten: frozenset[str] = frozenset()
     late_attempts: frozenset[str] = frozenset()
     gated_members: frozenset[str] = frozenset()
     misplaced_pods: frozenset[str] = frozenset()
@@ -70,7 +69,7 @@ class Losses:
         """Return whether processes of a component may hold less after the restart."""
         if component == AUTOSCALER:
             return bool(self.delays or self.hinted_nodes)
-        of_queue = self.nodes, self.unwritten, self.late_attempts, self.gated_members
+        of_queue = self.nodes, self.late_attempts, self.gated_members
         return component == SCHEDULER and any((*of_queue, self.misplaced_pods, self.delays))
 
     def excuses(self, name: str, former: Collection[str], present: Collection[str]) -> bool:
@@ -87,7 +86,6 @@ class Losses:
         freed = {f"{OF_NODE}{node}" for node in self.nodes}
         return (
             (self.delays and is_moved)
-            or rest in self.unwritten
             or (had_no_node and (rest in self.late_attempts or not freed.isdisjoint(present)))
             or (rest in self.gated_pods and _is_nomination_cleared(former, present))
             or (rest in self.misplaced_pods and FAILED in present)
@@ -110,26 +108,33 @@ def _is_nomination_cleared(former: Collection[str], present: Collection[str]) ->
     return f"{NOMINATION}{NONE}" in present and all(is_of_nomination)
 
 
+def has_unwritten_attempts(state: State) -> bool:
+    """Return whether an attempt at a pod failed, as did the write of its status.
+
+    The next attempt repeats the write, by the flush of unschedulable pods at the latest.
+    """
+    queue = state.debug.get((SCHEDULER, QUEUE)) or {"unschedulable": ()}
+    written = {str(key_of(pod)) for pod in state.of(kinds.POD) if _shows_attempt(pod)}
+    return any(entry["pod"] not in written for entry in queue["unschedulable"])
+
+
 def losses_of(state: State) -> Losses:
     """Return the knowledge that a restart takes from the processes now."""
     queue = state.debug.get((SCHEDULER, QUEUE)) or {"gated": (), "nominated": {}, "unschedulable": ()}
     gated = {entry["pod"] for entry in queue["gated"]}
-    written = {str(key_of(pod)) for pod in state.of(kinds.POD) if _shows_attempt(pod)}
-    unwritten = frozenset(entry["pod"] for entry in queue["unschedulable"] if entry["pod"] not in written)
     loop = state.debug.get((AUTOSCALER, LOOP)) or {}
     kept = {node: found for node, pods in queue["nominated"].items() if (found := gated.intersection(pods))}
     gated_pods = frozenset[str]().union(*kept.values())
     return Losses(
         nodes=frozenset(kept),
         gated_pods=gated_pods,
-        unwritten=unwritten,
         late_attempts=frozenset(_late_attempts(queue, state)),
         gated_members=frozenset(_gated_members(queue, state)),
         misplaced_pods=frozenset(_misplaced_pods(state)),
         rivals=frozenset(_rivals(state)),
         hinted_nodes=frozenset(node for each in _HINTS for node in loop.get(each, ())),
         placed_pods=gated_pods if loop else frozenset(),
-        delays=bool(loop and (any(loop[each] for each in _WAITS) or unwritten)),
+        delays=bool(loop and any(loop[each] for each in _WAITS)),
     )
 
 

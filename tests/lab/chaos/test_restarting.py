@@ -64,6 +64,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "facts", lambda name: {(name, "uid"): frozenset[str]()})
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda name: name == "deferred")
     monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
+    monkeypatch.setattr(restarting, "has_unwritten_attempts", lambda name: name == "unwritten")
     monkeypatch.setattr(restarting, "has_drains", lambda name: name == "drains")
     monkeypatch.setattr(restarting, "has_failing_jobs", lambda name: name == "failing")
     monkeypatch.setattr(restarting, "recheck_seconds", lambda name, _: RECHECKED_SECONDS * (name == "cached"))
@@ -133,6 +134,16 @@ async def test_a_pod_that_waits_for_the_flush_is_tried_before_the_restart(
     cluster = Cluster(["waits", "replaced", "bound"])
     assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.FLUSHED_SECONDS, *[restarting.STEADY_SECONDS] * 2]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_an_attempt_that_could_not_be_written_is_repeated_before_the_restart(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state is looked at three times: twice until nothing changes, and then."""
+    cluster = Cluster(["unwritten"] * (3 * times - 2) + ["written"])
+    assert await restarted(cluster, monkeypatch) == ""
+    assert cluster.slept.count(restarting.FLUSHED_SECONDS) == times
 
 
 async def test_a_drain_that_the_flush_began_ends_before_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
