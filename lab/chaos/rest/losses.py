@@ -39,12 +39,12 @@ class Losses:
     `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
     no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `gated_pods`: these pods; a scheduler
     that starts knows of no preemption, tries one that is gated since its own began, and clears a nomination
-    that helps no more (preemption.go; kubernetes/kubernetes#141694). `late_attempts`:
-    pods of groups, tried after all that may have made room: the next attempt may take other nodes, and
-    preempt pods there, as which nodes have victims depends on those of the first pods (pods come and go
-    then). `gated_members`: pods of groups that wait for evictions, though none is under way at rest.
-    `misplaced_pods`: pods on a node that has lost a label of theirs, which a kubelet that starts refuses
-    (kubernetes/kubernetes#124586, open in 1.36); their owners create others, and nodes come for these.
+    that helps no more (preemption.go; kubernetes/kubernetes#141694). `late_attempts`: pods of groups, tried
+    after all that may have made room: the next attempt may take other nodes, and preempt pods there, as which
+    nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods of
+    groups that wait for evictions, though none is under way at rest. `misplaced_pods`: pods on a node that
+    has lost a label of theirs, which a kubelet that starts refuses (kubernetes/kubernetes#124586, open in
+    1.36); their owners create others, and nodes come for these.
     `rivals`: autoscalers of pods that others had, too, whose targets are gone: a selector counts as long as
     its autoscaler exists (kube-controller-manager 1.36, horizontal.go, hpaSelectors), and a new controller
     has none of these. `hinted_nodes`: those that an autoscaler has in mind for a pod that waits though it
