@@ -21,9 +21,7 @@ def has_refused_pods(state: State) -> bool:
     """
     if CONTROLLERS not in state.running:
         return False
-    replicated: list[apps.ReplicaSet | core.ReplicationController] = [*state.of(kinds.REPLICA_SET)]
-    replicated += state.of(kinds.REPLICATION_CONTROLLER)
-    if any(condition_is(each.status.conditions, "ReplicaFailure") for each in replicated):
+    if any(_failing(state)):
         return True
     quotas = state.namespaces_with_quotas
     return bool(quotas) and any(owner.metadata.namespace in quotas for owner in lacking(state))
@@ -48,9 +46,12 @@ def has_failing_jobs(state: State) -> bool:
 
 
 def lacking(state: State) -> Iterator[Object]:
-    """Yield the owners without a condition for it that have fewer live pods than they should."""
+    """Yield the owners that have fewer live pods than they should; replica sets if they show a failure."""
     if CONTROLLERS not in state.running:
         return
+    for replicated in _failing(state):
+        if len(live_pods(state, replicated)) < replicated.spec.replicas:
+            yield replicated
     for stateful_set in state.of(kinds.STATEFUL_SET):
         if len(live_pods(state, stateful_set)) < stateful_set.spec.replicas:
             yield stateful_set
@@ -58,3 +59,10 @@ def lacking(state: State) -> Iterator[Object]:
         if len(live_pods(state, daemon_set)) < daemon_set.status.desiredNumberScheduled:
             yield daemon_set
     yield from (job for job in state.of(kinds.JOB) if lacks_pods(state, job))
+
+
+def _failing(state: State) -> Iterator[apps.ReplicaSet | core.ReplicationController]:
+    """Yield the replica sets, and replication controllers, that show that a pod was refused."""
+    replicated: list[apps.ReplicaSet | core.ReplicationController] = [*state.of(kinds.REPLICA_SET)]
+    replicated += state.of(kinds.REPLICATION_CONTROLLER)
+    yield from (each for each in replicated if condition_is(each.status.conditions, "ReplicaFailure"))

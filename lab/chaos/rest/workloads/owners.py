@@ -8,6 +8,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.rest.state import LISTED, Finding, State, name_of
+from nominee.lab.chaos.rest.workloads.refusals import may_refuse
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Object
 from nominee.machinery.api.objects import (
@@ -38,10 +39,12 @@ def replica_sets(state: State) -> Iterator[Finding]:
         if is_terminating(each):
             continue
         pods = live_pods(state, each)
-        is_failing = condition_is(each.status.conditions, "ReplicaFailure")
         # It does not count as a failure that no pod can be created in a namespace that ends.
-        is_failing = is_failing or (len(pods) < each.spec.replicas and _is_in_ending_namespace(state, each))
-        if len(pods) != each.spec.replicas and not is_failing:
+        is_refused = len(pods) < each.spec.replicas and (
+            (condition_is(each.status.conditions, "ReplicaFailure") and may_refuse(state, each))
+            or _is_in_ending_namespace(state, each)
+        )
+        if len(pods) != each.spec.replicas and not is_refused:
             yield Finding(name_of(each), f"has {len(pods)} live pods and {each.spec.replicas} replicas")
         yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": _ready(pods)})
         if (due := due_of(pods, each.spec.minReadySeconds, state.now)) is not None:

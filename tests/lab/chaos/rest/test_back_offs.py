@@ -88,7 +88,8 @@ def test_a_job_that_waits_before_it_replaces_a_failed_pod(
         (ORDERED, ["StatefulSet-web"]),
         (DAEMON, ["DaemonSet-web"]),
         (WORK, ["Job-web"]),
-        (SCALED, []),  # its own condition says that pods are refused
+        (REFUSED, ["ReplicaSet-web"]),
+        (SCALED, []),  # its own condition says when pods are refused
         (_owner("StatefulSet", {"replicas": 0}), []),
     ],
 )
