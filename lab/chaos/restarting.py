@@ -52,7 +52,7 @@ name, until bindTimeoutSeconds are over (kube-scheduler 1.36, checkBindings).
 STEADY_SECONDS: Final = 12.0
 """For so long nothing changes before the restart, where the cluster came to rest only now."""
 _LOOKS_MAX: Final = 10
-_WAITS_MAX: Final = 3
+_WAITS_MAX: Final = 6
 """How often late work, and what is due, is waited for: both may have consequences of the kind."""
 _NAMED_MAX: Final = 5
 

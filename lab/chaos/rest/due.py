@@ -28,6 +28,8 @@ _PROVISIONING_DELAY: Final = "nominee.dev/provisioning-delay"
 _PROGRESSING: Final = "Progressing"
 _AVAILABLE: Final = "NewReplicaSetAvailable"
 """The reason of a Deployment that is complete: its deadline for progress does not count."""
+_DONE_SECONDS: Final = 2.0
+"""For so long after its time a change may be under way: controllers look at an object a second later."""
 _DISRUPTED_SECONDS: Final = 121.0
 """For so long a budget counts a pod as disrupted that was not deleted, and a second until it is looked at.
 
@@ -35,14 +37,18 @@ Source: kube-controller-manager 1.36, disruption, DeletionTimeout."""
 
 
 def due_seconds(state: State, seconds_max: float) -> float:
-    """Return in how many seconds the last change of the next `seconds_max` is due; 0.0 without one."""
+    """Return in how many seconds the last change of the next `seconds_max` is due; 0.0 without one.
+
+    What was due just now may not be done yet.
+    """
     times = [*_of_pods(state), *_of_jobs(state), *_of_deployments(state), *_of_ready_pods(state)]
     times += _of_unneeded_nodes(state)
     if CONTROLLERS in state.running:
         times += [*_of_tainted_nodes(state), *_of_tainted_devices(state), *_of_budgets(state)]
         times += _of_claims(state)
     seconds = (time - state.now for time in times)
-    return max((each for each in seconds if 0.0 < each <= seconds_max), default=0.0)
+    left = (each + _DONE_SECONDS if -_DONE_SECONDS < each < 0.0 else each for each in seconds)
+    return max((each for each in left if 0.0 < each <= seconds_max), default=0.0)
 
 
 def _of_pods(state: State) -> Iterator[float]:

@@ -65,6 +65,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "has_deferred_resizes", lambda name: name == "deferred")
     monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
     monkeypatch.setattr(restarting, "has_unwritten_attempts", lambda name: name == "unwritten")
+    monkeypatch.setattr(restarting, "runs_on", lambda name: name == "runs on")
     monkeypatch.setattr(restarting, "has_drains", lambda name: name == "drains")
     monkeypatch.setattr(restarting, "has_failing_jobs", lambda name: name == "failing")
     monkeypatch.setattr(restarting, "recheck_seconds", lambda name, _: RECHECKED_SECONDS * (name == "cached"))

@@ -175,6 +175,12 @@ def test_a_node_is_deleted_when_it_has_been_unneeded_for_long_enough(
     assert due_seconds(state(correct(), debug=loop), WITHIN_SECONDS) == seconds
 
 
+@pytest.mark.parametrize(("seconds", "due"), [(19, 1), (17, 0)])
+def test_what_was_due_just_now_may_not_be_done(seconds: int, due: int) -> None:
+    found = job("Complete", ttlSecondsAfterFinished=seconds)
+    assert due_seconds(state({"found": found}), WITHIN_SECONDS) == due
+
+
 def test_the_last_one_counts() -> None:
     objects = {"a": started("a", activeDeadlineSeconds=30), "b": started("b", activeDeadlineSeconds=60)}
     assert due_seconds(state(objects), WITHIN_SECONDS) == 40
