@@ -93,7 +93,7 @@ chaos-processes:
 	$(BIN)/nominee chaos explore scenarios/chaos-pods.yaml --seed 1 --budget 15s
 	$(BIN)/nominee chaos run --seed 1 --duration 15s
 
-CHAOS_REPLAYS := chaos-stories-2 chaos-stories-4 chaos-stories-1 chaos-stories-3 chaos-stories-5
+CHAOS_REPLAYS := chaos-stories-2 chaos-stories-4 chaos-stories-1 chaos-stories-3 chaos-stories-5 chaos-pairs
 CHAOS_EXPLORATIONS := chaos-scheduling chaos-workloads chaos-api-servers chaos-generated
 .PHONY: outcomes outcomes-1 outcomes-2 chaos-processes chaos-recorded $(CHAOS_REPLAYS) $(CHAOS_EXPLORATIONS)
 # Scenarios as they are, compared with their recorded outcomes; `make mutations` replays their recorded cases, too.
@@ -108,6 +108,8 @@ chaos-stories-4:
 	nice $(BIN)/nominee chaos explore scenarios/stories-s[e-k]*.yaml scenarios/stories-sc[h-z]*.yaml scenarios/stories-[t-z]*.yaml $(REPLAY)
 chaos-stories-5:
 	nice $(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml $(REPLAY)
+chaos-pairs:
+	nice $(BIN)/nominee chaos explore scenarios/pairs-*.yaml $(REPLAY)
 # For `make mutations` alone: the explorations run most of these as they are, and the others take long.
 chaos-recorded:
 	nice $(BIN)/nominee chaos explore scenarios/chaos-*.yaml scenarios/workloads-*.yaml scenarios/stories-lifecycle-[cw]*.yaml scenarios/stories-slow.yaml $(REPLAY)
@@ -117,6 +119,7 @@ outcomes: setup
 	@$(MAKE) --no-print-directory --keep-going -j 2 outcomes-1 outcomes-2
 outcomes-1:
 	$(BIN)/nominee chaos explore scenarios/stories-[a-q]*.yaml $(RECORD)
+	$(BIN)/nominee chaos explore scenarios/pairs-*.yaml $(RECORD) --cases 2
 outcomes-2:
 	$(BIN)/nominee chaos explore scenarios/stories-[r-z]*.yaml $(RECORD)
 	$(BIN)/nominee chaos explore scenarios/kep-*.yaml scenarios/deep-*.yaml scenarios/faults.yaml scenarios/chaos-*.yaml scenarios/workloads-*.yaml $(RECORD)
