@@ -45,10 +45,10 @@ def patch_allocated(new: core.ServiceSpec, old: core.ServiceSpec) -> None:
 
 def drop_of_old_type(new: core.ServiceSpec, old: core.ServiceSpec) -> None:
     """Remove the fields that only the old type has, in place, unless the client changed them as well."""
-    addresses = (new.clusterIP, list(new.clusterIPs)) == (old.clusterIP, list(old.clusterIPs))
-    if old.type != "ExternalName" and new.type == "ExternalName" and addresses:
-        new.clusterIP = ""
-        del new.clusterIPs[:]
+    if old.type != "ExternalName" and new.type == "ExternalName":
+        if (new.clusterIP, list(new.clusterIPs)) == (old.clusterIP, list(old.clusterIPs)):
+            new.clusterIP = ""
+            del new.clusterIPs[:]
         if list(new.ipFamilies) == list(old.ipFamilies):
             del new.ipFamilies[:]
         if new.ipFamilyPolicy == old.ipFamilyPolicy:
