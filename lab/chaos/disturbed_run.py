@@ -339,9 +339,10 @@ async def _restless(
         await cluster.clock.sleep(seconds)
         work, writes = work_of(before, cluster.callbacks(), seconds), (await cluster.history())[began:]
         repeated = attempts_at_rest(attempts, await _attempts(cluster), seconds)
-        found = [*rewritten(writes, seconds), *repeated, *busy(work, usual)]
-        if found and await _runs_on(cluster):
-            found = []
+        written = rewritten(writes, seconds)
+        if written and await _runs_on(cluster):
+            written = []
+        found = [*written, *repeated, *busy(work, usual)]
         if not found or (period >= periods and not has_events(writes)):
             break
     return "; ".join(found), work
