@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from nominee.lab.chaos.rest.due import due_seconds
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
-from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
+from nominee.lab.chaos.rest.leftovers import freed_by_restart, held_twice, of_gone
 from nominee.lab.chaos.rest.losses import has_unwritten_attempts, losses_of
 from nominee.lab.chaos.rest.nodes import has_drains, recheck_seconds
 from nominee.lab.chaos.rest.observation import observe, outstanding
@@ -43,6 +43,8 @@ DRAINED_SECONDS: Final = 150.0
 (--max-pod-eviction-time)."""
 LATER_SECONDS: Final = 60.0
 """A change that has gone again after this time was the start of a process."""
+BETWEEN_SECONDS: Final = 1.0
+"""Between two looks at what a process holds: what only one of them shows belongs to a call."""
 FORGOTTEN_SECONDS: Final = (60.0, 600.0)
 """For so long a process at rest may keep an entry of an object that is gone.
 
@@ -90,6 +92,8 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
         if runs_on(state):
             return ""
         before, lost = facts(state), losses_of(state)
+        await cluster.clock.sleep(BETWEEN_SECONDS)
+        held = held_twice(held, cluster.holdings())
         await cluster.crash_all()
         found: Sequence[str] = ()
         for seconds in (RESTARTED_SECONDS, LATER_SECONDS):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nominee.lab.chaos.rest.scheduling import SCHEDULER
@@ -102,6 +103,18 @@ def freed_by_restart(before: Mapping[str, Holdings], after: Mapping[str, Holding
             name = ".".join(place.rstrip(".").split(".")[-2:])
             number = present[component, place]
             yield Finding(component, f"had {count} entries of {name}, and {number} after a restart")
+
+
+def held_twice(first: Mapping[str, Holdings], second: Mapping[str, Holdings]) -> dict[str, Holdings]:
+    """Return what processes held at both of two looks.
+
+    A call that is under way at one of them, as of a controller that tries again, has containers of its own.
+    """
+    return {
+        process: replace(held, entries=held.entries & second[process].entries)
+        for process, held in first.items()
+        if process in second
+    }
 
 
 def _by_component(processes: Mapping[str, Holdings]) -> Counter[tuple[str, str]]:

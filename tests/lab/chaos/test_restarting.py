@@ -44,6 +44,7 @@ class Cluster:
         return self._revisions[-1].time if self._revisions else 0.0
 
     async def crash_all(self) -> None:
+        assert self.slept.pop() == restarting.BETWEEN_SECONDS  # between the looks at what is held
         self.crashed = True
 
 

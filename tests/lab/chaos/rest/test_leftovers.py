@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from nominee.lab.chaos.rest.leftovers import freed_by_restart, of_gone
+from nominee.lab.chaos.rest.leftovers import freed_by_restart, held_twice, of_gone
 from nominee.simulation.leftovers import Holdings
 
 DUE = "nominee.controllers.nodes.shell.eviction.TaintEviction._due."
@@ -58,6 +58,12 @@ def test_entries_that_a_restart_frees(
 ) -> None:
     findings = freed_by_restart({"controllers": _holdings(before)}, {"controllers": _holdings(after)})
     assert [str(each) for each in findings] == found
+
+
+def test_what_a_call_holds_is_not_held_twice() -> None:
+    first = {"controllers": _holdings({DUE: 2, TIMES: 1}), "controllers-1": _holdings({DUE: 1})}
+    second = {"controllers": _holdings({DUE: 1})}
+    assert held_twice(first, second) == {"controllers": _holdings({DUE: 1})}
 
 
 def test_processes_of_a_component_are_counted_together() -> None:
