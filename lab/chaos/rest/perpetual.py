@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
 from nominee.lab.chaos.rest.state import State
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
@@ -17,6 +18,8 @@ from nominee.machinery.wire.values.cron_schedule import NEVER, parse
 
 REPEATED_SECONDS: Final = 160.0
 """What comes again within this time leaves no time for a comparison before and after a restart."""
+_LATE_SECONDS: Final = JUMP_SECONDS + 30.0
+"""A Job may start so late, by a clock that is behind and a controller that has begun to lead just now."""
 _EVICTED_SECONDS: Final = 5.0
 """A pod that is not evicted so long after it should be is no excuse."""
 
@@ -24,9 +27,10 @@ _EVICTED_SECONDS: Final = 5.0
 def runs_on(state: State) -> bool:
     """Return whether work comes again and again, in a time that the rules cannot wait for.
 
-    A CronJob of each minute or two starts Jobs. And the owner of a pod that tolerates a taint NoExecute for
-    seconds creates another one after each eviction, which goes to the same node if no other one will do: it
-    is never older than these seconds.
+    A CronJob of each minute or two starts Jobs. The time of its last one shows whether it does: one that is
+    kept from it, as by a Job that runs, is at rest, and one that was forgotten is found by a restart. And the
+    owner of a pod that tolerates a taint NoExecute for seconds creates another one after each eviction, which
+    goes to the same node if no other one will do: it is never older than these seconds.
     """
     return CONTROLLERS in state.running and (_has_frequent_jobs(state) or any(_replaced_pods(state)))
 
@@ -37,8 +41,9 @@ def _has_frequent_jobs(state: State) -> bool:
             continue
         with suppress(ValueError):  # without a schedule there are no Jobs
             schedule = parse(each.spec.schedule)  # a time zone makes it no more frequent
-            first = schedule.next(state.now)
-            if first != NEVER and schedule.next(first) - first < REPEATED_SECONDS:
+            last = max(from_time(each.status.lastScheduleTime), from_time(each.metadata.creationTimestamp))
+            due = schedule.next(last)
+            if due != NEVER and due - last < REPEATED_SECONDS and state.now < due + _LATE_SECONDS:
                 return True
     return False
 

@@ -11,8 +11,16 @@ from tests.lab.chaos.rest.clusters import NOW, Manifest, correct, manifest, owne
 NO_EXECUTE = {"key": "example.com/busy", "effect": "NoExecute"}
 
 
-def cron_job(schedule: str, **spec: object) -> Manifest:
-    return manifest("CronJob", "c", api="batch/v1", spec={"schedule": schedule, **spec})
+def cron_job(schedule: str, *, age: float = 200.0, last: float | None = 20.0, **spec: object) -> Manifest:
+    """Return a CronJob of this age, that has started its last Job so many seconds ago."""
+    return manifest(
+        "CronJob",
+        "c",
+        api="batch/v1",
+        metadata={"creationTimestamp": rfc3339(NOW - age)},
+        spec={"schedule": schedule, **spec},
+        status={} if last is None else {"lastScheduleTime": rfc3339(NOW - last)},
+    )
 
 
 @pytest.mark.parametrize(
@@ -22,6 +30,11 @@ def cron_job(schedule: str, **spec: object) -> Manifest:
         (cron_job("*/2 * * * *"), True),
         (cron_job("0 * * * *"), False),
         (cron_job("* * * * *", suspend=True), False),
+        (cron_job("* * * * *", last=100.0), True),  # by a clock that is behind
+        (cron_job("* * * * *", last=200.0), False),  # it waits for a Job, or was forgotten
+        (cron_job("* * * * *", last=None), False),
+        (cron_job("* * * * *", last=None, age=30.0), True),
+        (cron_job("* 0 * * *", last=86400.0 - 3600.0), False),
         (cron_job("never"), False),
     ],
 )
