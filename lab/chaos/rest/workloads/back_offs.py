@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nominee.lab.chaos.rest.state import State
+from nominee.lab.chaos.rest.workloads.daemon_sets import has_bare_nodes
 from nominee.lab.chaos.rest.workloads.jobs import lacks_pods
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
+from nominee.lab.chaos.rest.workloads.stateful_sets import missing_names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Object
 from nominee.machinery.api.objects import condition_is
@@ -17,7 +19,7 @@ def has_refused_pods(state: State) -> bool:
     """Return whether pods of an owner are refused, or may be by a quota.
 
     No event says that a quota has room again: the controller asks when its back-off is over, and one that
-    starts asks at once. The other rules find an owner that lacks pods without a quota.
+    starts asks at once. The other rules find an owner that lacks pods which are not refused.
     """
     if CONTROLLERS not in state.running:
         return False
@@ -46,17 +48,22 @@ def has_failing_jobs(state: State) -> bool:
 
 
 def lacking(state: State) -> Iterator[Object]:
-    """Yield the owners that have fewer live pods than they should; replica sets if they show a failure."""
+    """Yield the owners that lack a pod; replica sets, and replication controllers, if they show a failure.
+
+    Others may have as many live pods as they should, one of them in a place that is not to have one any more.
+    """
     if CONTROLLERS not in state.running:
         return
     for replicated in _failing(state):
         if len(live_pods(state, replicated)) < replicated.spec.replicas:
             yield replicated
     for stateful_set in state.of(kinds.STATEFUL_SET):
-        if len(live_pods(state, stateful_set)) < stateful_set.spec.replicas:
+        few = len(live_pods(state, stateful_set)) < stateful_set.spec.replicas
+        if few or missing_names(state, stateful_set):
             yield stateful_set
     for daemon_set in state.of(kinds.DAEMON_SET):
-        if len(live_pods(state, daemon_set)) < daemon_set.status.desiredNumberScheduled:
+        few = len(live_pods(state, daemon_set)) < daemon_set.status.desiredNumberScheduled
+        if few or has_bare_nodes(state, daemon_set):
             yield daemon_set
     yield from (job for job in state.of(kinds.JOB) if lacks_pods(state, job))
 

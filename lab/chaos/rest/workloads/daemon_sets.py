@@ -10,6 +10,7 @@ from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, due_of, live_po
 from nominee.lab.chaos.rest.workloads.refusals import may_refuse
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
+from nominee.machinery.api.pb import apps
 from nominee.machinery.scheduling.daemons import NodeRules, target_node
 
 
@@ -46,3 +47,9 @@ def daemon_sets(state: State) -> Iterator[Finding]:
             # The oldest pod of a node counts: perhaps one that failed, and is deleted after its back-off.
             if not any(has_ended(pod) for pod in state.of(kinds.POD) if is_controlled_by(pod, each)):
                 yield from wrong_numbers(each, {"numberReady": ready})
+
+
+def has_bare_nodes(state: State, of: apps.DaemonSet) -> bool:
+    """Return whether a node is without its pod of a set, which may have as many pods as it should."""
+    rules, taken = NodeRules.of(of.spec.template.spec), set(map(target_node, live_pods(state, of)))
+    return any(rules.verdict(node)[0] for node in state.of(kinds.NODE) if node.metadata.name not in taken)

@@ -65,7 +65,9 @@ def deployments(state: State) -> Iterator[Finding]:
         pods = [pod for one in sets for pod in live_pods(state, one)]
         desired = sum(one.spec.replicas for one in sets)
         is_refused = any(
-            condition_is(one.status.conditions, "ReplicaFailure") and one.status.replicas < one.spec.replicas
+            condition_is(one.status.conditions, "ReplicaFailure")
+            and one.status.replicas < one.spec.replicas
+            and may_refuse(state, one)
             for one in sets
         )
         is_still = (

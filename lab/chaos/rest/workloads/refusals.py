@@ -24,18 +24,22 @@ _NUMERIC: Final = ("Lt", "Gt")
 
 
 def may_refuse(state: State, owner: Object) -> bool:
-    """Return whether pods of an owner are refused, or may be by a quota."""
-    return owner.metadata.namespace in state.namespaces_with_quotas or owner.metadata.uid in state.refusals
+    """Return whether pods of an owner are refused, or claims of a set may be by a quota.
+
+    A set's controller creates the claims before the pod. The API server is asked for the pod only.
+    """
+    has_claims = isinstance(owner, apps.StatefulSet) and len(owner.spec.volumeClaimTemplates) > 0
+    is_limited = has_claims and owner.metadata.namespace in state.namespaces_with_quotas
+    return is_limited or owner.metadata.uid in state.refusals
 
 
 def samples(state: State, owners: Iterable[Object]) -> Iterator[tuple[str, core.Pod]]:
     """Yield the uids of the owners whose pods may be refused, each with a pod of its template.
 
-    The state has the objects of the kinds ADMITTING. An API server that refuses other pods is wrong. A quota
-    counts without a look at the pod.
+    The state has the objects of the kinds ADMITTING. An API server that refuses other pods is wrong.
     """
     for owner in owners:
-        if owner.metadata.namespace not in state.namespaces_with_quotas and _has_reason(state, owner):
+        if _has_reason(state, owner):
             yield owner.metadata.uid, _pod_of(owner)
 
 
@@ -43,12 +47,13 @@ def _has_reason(state: State, owner: Object) -> bool:
     """Return whether the API server may refuse a pod of a template that it has accepted.
 
     Source: kube-apiserver 1.36, the admission plugins NamespaceLifecycle, LimitRanger, ServiceAccount,
-    Priority and RuntimeClass, and what is validated in pods only.
+    Priority, RuntimeClass and ResourceQuota, and what is validated in pods only.
     """
     namespace = owner.metadata.namespace
     spec: core.PodSpec = owner.spec.template.spec  # type: ignore[attr-defined]  # owners have one
     return (
         namespace in state.ending_namespaces
+        or namespace in state.namespaces_with_quotas
         or any(each.metadata.namespace == namespace for each in state.of(kinds.LIMIT_RANGE))
         or _is_account_lacking(state, namespace, spec)
         or _is_priority_wrong(state, spec)

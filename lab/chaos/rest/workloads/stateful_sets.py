@@ -29,8 +29,7 @@ def stateful_sets(state: State) -> Iterator[Finding]:
         waits = ready != len(pods) or any(is_terminating(pod) for pod in pods)
         settled = None if waits else due_of(pods, each.spec.minReadySeconds, state.now)
         due = 0.0 if each.spec.podManagementPolicy == "Parallel" else settled
-        present = {pod.metadata.name for pod in pods}
-        missing = [name for name in _names(each) if name not in present]
+        missing = missing_names(state, each)
         refused = [name for name in missing if may_refuse(state, each) or _is_taken(state, each, name)]
         if due is not None:
             # After a pod that cannot be created the controller does nothing.
@@ -42,6 +41,13 @@ def stateful_sets(state: State) -> Iterator[Finding]:
         yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": ready})
         if (at := due_of(pods, each.spec.minReadySeconds, state.now)) is not None:
             yield from wrong_numbers(each, {"availableReplicas": ready}, at)
+
+
+def missing_names(state: State, of: apps.StatefulSet) -> list[str]:
+    """Return the names of the set's pods that do not exist, in their order."""
+    pods = state.pods_by_namespace.get(of.metadata.namespace, ())
+    present = {pod.metadata.name for pod in pods if is_controlled_by(pod, of)}
+    return [name for name in _names(of) if name not in present]
 
 
 def _is_ready(pod: core.Pod) -> bool:

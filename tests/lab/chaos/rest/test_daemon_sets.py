@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.rules import findings
+from nominee.lab.chaos.rest.workloads.back_offs import lacking
 from nominee.machinery.runtime.clock import rfc3339
 from tests.lab.chaos.rest.clusters import NOW, Change, Manifests, changed, manifest, owner, pod, put, state
 
@@ -114,12 +115,15 @@ def test_without_controllers_nothing_is_asked() -> None:
     assert findings(state(manifests, running=frozenset({"apiserver", "scheduler", "kubelet"}))) == []
 
 
-def test_a_quota_may_refuse_a_pod() -> None:
+def test_a_quota_alone_is_no_reason() -> None:
+    """The API server is asked, and the quota may have room for the pod."""
+
     def change(manifests: Manifests) -> None:
         _another_node(manifests)
         manifests["limits"] = manifest("ResourceQuota", "limits", namespace="kube-system", spec={})
 
-    assert findings(state(_with_daemons(change))) == []
+    found = [each.sentence for each in findings(state(_with_daemons(change)))]
+    assert "has no live pod on the node n2" in found
 
 
 def test_a_pod_that_is_refused_is_not_lacked() -> None:
@@ -136,6 +140,7 @@ def test_a_pod_that_stays_is_not_counted_in_place_of_one_that_is_refused() -> No
         put("node/spec/taints", [{"key": "x", "effect": "NoSchedule"}])(manifests)
         numbers = {"desiredNumberScheduled": 1, "currentNumberScheduled": 0, "numberReady": 0}
         manifests["daemons"]["status"] |= numbers
-        manifests["limits"] = manifest("ResourceQuota", "limits", namespace="kube-system", spec={})
 
-    assert findings(state(_with_daemons(change))) == []
+    cluster = state(_with_daemons(change))
+    assert [each.metadata.name for each in lacking(cluster)] == ["agent"]
+    assert findings(replace(cluster, refusals=frozenset({"DaemonSet-agent"}))) == []

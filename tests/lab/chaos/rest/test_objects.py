@@ -331,25 +331,6 @@ def test_a_deployment_that_recreates_its_pods_waits_for_their_end() -> None:
     assert _recreates("RollingUpdate", is_terminating=True) == found
 
 
-def test_a_replica_set_whose_pods_are_refused_has_fewer() -> None:
-    """Its condition alone is no reason: the API server refuses pods that it should accept."""
-
-    def found(*refused: str, replicas: int = 3, shows_failure: bool = True) -> list[str]:
-        def change(manifests: Manifests) -> None:
-            del manifests["quota"]
-            manifests["replicas"]["spec"]["replicas"] = replicas
-            conditions = [{"type": "ReplicaFailure", "status": "True"}] if shows_failure else []
-            manifests["replicas"]["status"]["conditions"] = conditions
-
-        cluster = replace(state(changed(change)), refusals=frozenset(refused))
-        return [each.sentence for each in replica_sets(cluster)]
-
-    is_refused, lacks = "ReplicaSet-web-1", ["has 2 live pods and 3 replicas"]
-    assert found(is_refused) == []
-    assert found() == found("ReplicaSet-other") == found(is_refused, shows_failure=False) == lacks
-    assert found(is_refused, replicas=1) == ["has 2 live pods and 1 replicas"]
-
-
 def test_owners_in_a_namespace_that_ends_have_fewer_pods() -> None:
     def found(*replicas: int, ends: bool = True) -> list[str]:
         def change(manifests: Manifests) -> None:

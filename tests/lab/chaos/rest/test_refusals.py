@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from nominee.lab.chaos.rest.workloads.back_offs import lacking
-from nominee.lab.chaos.rest.workloads.refusals import samples
+from nominee.lab.chaos.rest.workloads.refusals import may_refuse, samples
+from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from tests.lab.chaos.rest.clusters import Manifest, Manifests, manifest, state
 
 CONTAINERS = [{"name": "c", "image": "app"}]
 ACCOUNT = {"account": manifest("ServiceAccount", "default")}
 LIMITS = {"limits": manifest("LimitRange", "limits", spec={"limits": []})}
+QUOTA = manifest("ResourceQuota", "q", spec={"hard": {"pods": "1"}})
 ENDING: Manifest = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
 LOW = {"low": manifest("PriorityClass", "low", api="scheduling.k8s.io/v1", namespace="", value=1)}
 
@@ -91,7 +93,8 @@ NUMERIC: Manifest = {"tolerations": [{"key": "a", "operator": "Gt", "value": "5"
         (_daemon(containers=[{"name": "c", "image": "app "}]), True),
         (_daemon(**NUMERIC), True),
         (_daemon(nodeName="n1", schedulingGates=[{"name": "g"}]), True),
-        (_daemon() | LIMITS | {"quota": manifest("ResourceQuota", "q", spec={"hard": {}})}, False),
+        (_daemon() | {"quota": QUOTA}, True),
+        (_daemon() | {"quota": _elsewhere(QUOTA)}, False),
     ],
 )
 def test_a_pod_may_be_refused_for_a_reason_that_the_objects_show(
@@ -105,6 +108,21 @@ def test_the_template_of_a_stateful_set_is_validated_in_its_pods_only() -> None:
     assert [uid for uid, _ in _samples(_set())] == ["StatefulSet-web"]
     assert [uid for uid, _ in _samples(_set() | _pod_of_set("web-0"))] == ["StatefulSet-web"]
     assert _samples(_set() | _pod_of_set("web-1")) == []
+
+
+def test_a_quota_may_refuse_the_claims_of_a_stateful_set_before_its_pod() -> None:
+    for claims, may_be_refused in ((("data",), True), ((), False)):
+        cluster = state(_set(*claims) | {"quota": QUOTA})
+        assert may_refuse(cluster, cluster.of(kinds.STATEFUL_SET)[0]) is may_be_refused
+
+
+def test_a_set_may_lack_a_pod_and_have_as_many_as_it_should() -> None:
+    """Another one is not to be there any more, and goes when the missing one has come."""
+    manifests = _set() | _pod_of_set("web-1")
+    manifests["owner"]["spec"] |= {"replicas": 1, "ordinals": {"start": 1}}
+    assert [each.metadata.name for each in lacking(state(manifests))] == ["web"]
+    del manifests["owner"]["spec"]["ordinals"]
+    assert list(lacking(state(manifests))) == []
 
 
 def test_a_sample_is_a_pod_of_the_template_with_its_claims() -> None:
