@@ -49,6 +49,8 @@ class GroupState:
     """Increases refused because of `failures`."""
     failures: int = 0
     """How much the size may be below the minimum since failed instances were given up."""
+    largest: int = 0
+    """The largest target size so far."""
 
 
 _Row: TypeAlias = dict[str, str | float | int | None]
@@ -115,7 +117,7 @@ class CloudState:
         """Create the instances of new groups, and delete those of groups that do not exist any more."""
         for group in self.groups.values():
             if group.name not in self.sizes:
-                self.sizes[group.name] = GroupState(target=group.target)
+                self.sizes[group.name] = GroupState(target=group.target, largest=group.target)
                 self._create(group, group.target, now)
         for name in [name for name in self.sizes if name not in self.groups]:
             del self.sizes[name]
@@ -140,6 +142,7 @@ class CloudState:
             size.refused += 1
             raise CloudError("RESOURCE_EXHAUSTED", group.failures.error_message)
         size.target += delta
+        size.largest = max(size.largest, size.target)
         size.failures = max(size.failures - delta, 0)
         self._create(group, delta, now)
 
@@ -248,7 +251,7 @@ class CloudState:
             name: {
                 "min": group.min,
                 "max": group.max,
-                "begunWith": group.target,
+                "largest": max(self.sizes[name].largest, self.sizes[name].target),
                 "target": self.sizes[name].target,
                 "failed": self.sizes[name].failures,
                 "instances": [i.id for i in self.of_group(name) if i.state is not InstanceState.DELETING],

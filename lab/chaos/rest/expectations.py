@@ -13,6 +13,7 @@ from nominee.lab.scenario.fields.comparison import NONE, matches
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.observing.base import Condition, leaves
 from nominee.lab.scenario.steps.expect import Expect, Mode
+from nominee.lab.scenario.steps.node_group import ResizeGroup
 from nominee.lab.scenario.steps.objects.apply import Apply
 from nominee.lab.scenario.steps.objects.patch import Patch
 from nominee.lab.scenario.steps.wait import Wait
@@ -35,7 +36,11 @@ in 1.36). A resize, or a pod that its author has put on the node, may exceed the
 
 
 def expectations_of(scenario: Scenario) -> Expectations:
-    """Return the pods that a scenario waits for or expects as Failed, and its changes that may fail some."""
+    """Return the states that a scenario asks for.
+
+    Pods that it waits for or expects as Failed, its changes that may fail some, and node groups whose
+    instances it deletes.
+    """
     conditions = [
         leaf
         for condition in _conditions(scenario)
@@ -46,7 +51,10 @@ def expectations_of(scenario: Scenario) -> Expectations:
     def rejects(pod: core.Pod) -> bool:
         return any(condition.chooses(kinds.POD, pod) for condition in conditions)
 
-    return Expectations(rejects=rejects, races=frozenset(_races(scenario)))
+    actions = [step.action for step in scenario.steps]
+    emptied = {each.group for each in actions if isinstance(each, ResizeGroup) and each.delete}
+    races = frozenset(_races(scenario))
+    return Expectations(rejects=rejects, races=races, emptied_groups=frozenset(emptied))
 
 
 def _races(scenario: Scenario) -> Iterator[tuple[str, str]]:

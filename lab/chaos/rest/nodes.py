@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -18,9 +19,14 @@ LOOP: Final = "/debug/loop"
 CLOUD: Final = "cloud"
 GROUPS: Final = "/debug/groups"
 EVENTS: Final = "events"
-"""Where a group is too small: messages of the autoscaler's events about instances that never had a node."""
+"""Where a group is too small: messages of the autoscaler's events about instances that never had a node.
+
+Each as often as it was sent."""
 GIVEN_UP: Final = frozenset({"DeleteUnregistered", "ScaleUpFailed", "ScaleUpTimedOut"})
 """The reasons of these events."""
+_TIMED_OUT: Final = "Nodes added to group "
+_FAILED: Final = re.compile(r"Failed adding (\d+) nodes to group ")
+"""How the messages of ScaleUpTimedOut and ScaleUpFailed begin."""
 DOUBTFUL: Final = "since a write of the taint was reported as failed"
 """The end of a finding about a taint that the autoscaler itself does not know (`doubtfulTaints`)."""
 TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
@@ -88,37 +94,50 @@ def group_sizes(state: State) -> Iterator[Finding]:
     """Find node groups of another size than their instances are, or of one beyond their limits.
 
     A group may become smaller than its minimum: when the autoscaler gives up an instance that has no node, it
-    does not ask how many others it is deleting (cluster-autoscaler 1.36, removeOldUnregisteredNodes).
+    does not ask how many others it is deleting (cluster-autoscaler 1.36, removeOldUnregisteredNodes). So many
+    as its events count may be missing, and all whose instances a step deletes.
     """
     groups: Json = state.debug.get((CLOUD, GROUPS), {})
-    given_up: Sequence[str] = state.debug.get((AUTOSCALER, EVENTS), ())
+    messages: Sequence[str] = state.debug.get((AUTOSCALER, EVENTS), ())
     for name, group in groups.items():
         target, count = group["target"], len(group["instances"])
         if target != count:
             yield Finding(f"node group {name}", f"has the size {target} and {count} instances")
-        is_small = name in too_small(groups) and not any(_is_about(message, name) for message in given_up)
-        if target > group["max"] or is_small:
+        given_up = sum(_given_up(each) for each in messages if _is_about(each, name))
+        is_emptied = name in state.expectations.emptied_groups
+        if target > group["max"] or (target < _least(group) - given_up and not is_emptied):
             limits = f"{group['min']} to {group['max']}"
             yield Finding(f"node group {name}", f"has the size {target}, and its limits are {limits}")
 
 
 def too_small(groups: Json) -> list[str]:
-    """Return the groups below their minimum.
+    """Return the groups below their minimum, but for the failures that the cloud counts."""
+    return [name for name, group in groups.items() if group["target"] < _least(group)]
 
-    A group may begin below its minimum: the autoscaler does not fill it up. Instances that could not be
-    created are deleted whatever the minimum is, and without an event if the autoscaler that sees them has
-    not asked for them (cluster-autoscaler 1.36, deleteCreatedNodesWithErrors): the cloud counts those that
-    no later increase has replaced.
+
+def _least(group: Json) -> int:
+    """Return how small a group may be.
+
+    It may begin below its minimum: the autoscaler does not fill it up. From the largest size on that it has
+    had, or the minimum, it does not become smaller. Instances that could not be created are deleted whatever
+    the minimum is, and without an event if the autoscaler that sees them has not asked for them
+    (cluster-autoscaler 1.36, deleteCreatedNodesWithErrors): the cloud counts those that no later increase has
+    replaced.
     """
-    least = {
-        name: min(group["min"], group["begunWith"]) - group.get("failed", 0) for name, group in groups.items()
-    }
-    return [name for name, group in groups.items() if group["target"] < least[name]]
+    return int(min(group["min"], group["largest"])) - int(group.get("failed", 0))
 
 
 def _is_about(message: str, group: str) -> bool:
     """Return whether a message names a group, or an instance of it: their names begin with the group's."""
     return re.search(rf"(?<![\w-]){re.escape(group)}(-\d+)?(?![\w-])", message) is not None
+
+
+def _given_up(message: str) -> float:
+    """Return how many instances an event counts as given up, by its message; a timeout has no number."""
+    if message.startswith(_TIMED_OUT):
+        return math.inf
+    failed = _FAILED.match(message)
+    return 1 if failed is None else int(failed[1])
 
 
 def has_drains(state: State) -> bool:

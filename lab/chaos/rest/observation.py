@@ -113,7 +113,8 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
         debug[CLOUD, GROUPS] = await _document(cluster, CLOUD, GROUPS)
         if too_small(debug[CLOUD, GROUPS] or {}):
             events: Sequence[core.Event] = (await cluster.client.list(kinds.EVENT)).items
-            debug[AUTOSCALER, EVENTS] = [each.message for each in events if each.reason in GIVEN_UP]
+            given_up = [each for each in events if each.reason in GIVEN_UP]
+            debug[AUTOSCALER, EVENTS] = [each.message for each in given_up for _ in range(max(each.count, 1))]
     schedulers = sum(each.component == SCHEDULER for each in ready)
     # Without an election no scheduler knows all pods.
     if schedulers == 1 or (schedulers and _is_elected(objects[kinds.LEASE])):

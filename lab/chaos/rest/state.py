@@ -73,13 +73,15 @@ class Expectations:
 
     `rejects`: whether a pod may be Failed by its kubelet. `races`: nodes, or ANY_NODE, and how the reasons
     begin for which their kubelet may refuse a pod: it has not seen a change that the scheduler has seen, or
-    the other way round.
+    the other way round. `emptied_groups`: node groups whose instances a step deletes, whatever their minimum
+    is.
     `shapes` are those after the undisturbed run, by their numbers of objects, and `work` is that of its
     processes; None where nothing was disturbed.
     """
 
     rejects: Callable[[core.Pod], bool] = lambda pod: False
     races: frozenset[tuple[str, str]] = frozenset()
+    emptied_groups: frozenset[str] = frozenset()
     shapes: Mapping[str, int] | None = None
     work: Mapping[str, float] | None = None
 

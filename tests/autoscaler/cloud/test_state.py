@@ -131,6 +131,14 @@ def test_failed_instances_explain_a_size_below_the_minimum(minimum: int, refresh
     assert state.summary()["g"]["failed"] == 0
 
 
+def test_the_largest_size_of_a_group_stays() -> None:
+    state = begun(replace(GROUP, min=2, target=1))
+    assert state.summary()["g"]["largest"] == 1
+    state.increase("g", 2, NOW)
+    state.delete("g", ["g-1", "g-2"], NOW)
+    assert state.summary()["g"] | {"target": 1, "largest": 3} == state.summary()["g"]
+
+
 def test_a_cancelled_request_that_failed_explains_a_size_below_the_minimum() -> None:
     state = begun(replace(GROUP, min=2, target=2, failures=Failures(provisioning=2)))
     state.decrease_target("g", -1)

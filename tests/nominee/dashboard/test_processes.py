@@ -22,7 +22,7 @@ ANSWERS: dict[str, Json] = {
         "nominated": {"n2": ["default/b"]},
     },
     "/debug/groups": {
-        "small": {"min": 0, "max": 3, "begunWith": 1, "target": 2, "instances": ["small-1", "small-2"]}
+        "small": {"min": 0, "max": 3, "largest": 1, "target": 2, "instances": ["small-1", "small-2"]}
     },
     "/debug/loop": {
         "unneeded": ["small-1"],

@@ -160,29 +160,47 @@ def test_an_autoscaler_whose_loops_fail_while_its_cloud_runs_is_found() -> None:
     [
         ({}, ""),
         ({"target": 2}, "has the size 2 and 1 instances"),
-        ({"min": 2, "begunWith": 2}, "has the size 1, and its limits are 2 to 3"),
-        ({"min": 2, "begunWith": 1}, ""),
-        ({"min": 2, "begunWith": 2, "failed": 1}, ""),
-        ({"min": 3, "begunWith": 3, "failed": 1}, "has the size 1, and its limits are 3 to 3"),
+        ({"min": 2, "largest": 2}, "has the size 1, and its limits are 2 to 3"),
+        ({"min": 2, "largest": 1}, ""),
+        ({"min": 2, "largest": 2, "failed": 1}, ""),
+        ({"min": 3, "largest": 3, "failed": 1}, "has the size 1, and its limits are 3 to 3"),
         ({"max": 0}, "has the size 1, and its limits are 1 to 0"),
     ],
 )
 def test_a_node_group_has_its_size(group: dict[str, Any], expected: str) -> None:
-    document = {"pool": {"min": 1, "max": 3, "begunWith": 1, "target": 1, "instances": ["pool-1"], **group}}
+    document = {"pool": {"min": 1, "max": 3, "largest": 1, "target": 1, "instances": ["pool-1"], **group}}
     text = [str(each) for each in findings(state(correct(), debug={(CLOUD, GROUPS): document}))]
     assert text == ([f"node group pool {expected}"] if expected else [])
 
 
+REMOVED = "Removed unregistered node pool-1"
+FAILED = "Failed adding 2 nodes to group pool due to OtherErrors"
+
+
 @pytest.mark.parametrize(
-    ("message", "is_found"),
+    ("messages", "is_found"),
     [
-        ("Removed unregistered node pool-1", False),
-        ("Nodes added to group pool failed to register within 5s", False),
-        ("Removed unregistered node pool-2-1", True),
-        ("Removed unregistered node other-1", True),
+        ([REMOVED, REMOVED], False),
+        ([REMOVED], True),
+        (["Nodes added to group pool failed to register within 5s"], False),
+        ([FAILED], False),
+        ([FAILED.replace("2", "1")], True),
+        ([FAILED.replace("2", "1"), REMOVED], False),
+        (["Removed unregistered node pool-2-1"] * 2, True),
+        (["Removed unregistered node other-1"] * 2, True),
     ],
 )
-def test_a_group_is_below_its_minimum_if_an_instance_never_came(message: str, is_found: bool) -> None:
-    group = {"min": 2, "max": 3, "begunWith": 2, "target": 1, "instances": ["pool-3"]}
-    debug: dict[tuple[str, str], Any] = {(CLOUD, GROUPS): {"pool": group}, (AUTOSCALER, EVENTS): [message]}
+def test_a_group_is_below_its_minimum_by_the_instances_that_never_came(
+    messages: list[str], *, is_found: bool
+) -> None:
+    group = {"min": 3, "max": 3, "largest": 3, "target": 1, "instances": ["pool-3"]}
+    debug: dict[tuple[str, str], Any] = {(CLOUD, GROUPS): {"pool": group}, (AUTOSCALER, EVENTS): messages}
     assert bool(list(findings(state(correct(), debug=debug)))) is is_found
+
+
+def test_a_group_is_below_its_minimum_if_a_step_deletes_its_instances() -> None:
+    document = {"pool": {"min": 2, "max": 3, "largest": 2, "target": 0, "instances": []}}
+    cluster = state(correct(), debug={(CLOUD, GROUPS): document})
+    assert findings(cluster)
+    expected = replace(cluster.expectations, emptied_groups=frozenset({"pool"}))
+    assert findings(replace(cluster, expectations=expected)) == []

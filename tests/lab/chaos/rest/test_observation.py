@@ -251,14 +251,24 @@ def test_a_pod_with_a_node_of_its_own_takes_room_that_the_scheduler_gives_away()
     assert _of_steps(steps).races == {("node-0", "OutOf")}
 
 
-def _of_steps(steps: str) -> Expectations:
+def test_a_scenario_may_delete_the_instances_of_a_node_group() -> None:
+    steps = """
+    - nodeGroup: {name: pool, increase: 1}
+    - nodeGroup: {name: other, increase: 1}
+    - nodeGroup: {name: pool, delete: true}
+"""
+    groups = "[{name: pool, max: 3, template: {}}, {name: other, max: 3, template: {}}]"
+    assert _of_steps(steps, groups).emptied_groups == {"pool"}
+
+
+def _of_steps(steps: str, groups: str = "[]") -> Expectations:
     """Return the expectations of a scenario with these steps."""
     text = f"""
 apiVersion: scenario.nominee.dev/v1alpha1
 kind: Scenario
 metadata: {{name: s}}
 spec:
-  cluster: {{nodes: 1}}
+  cluster: {{nodes: 1, nodeGroups: {groups}}}
   steps:
 {steps.strip(chr(10))}
 """
