@@ -37,7 +37,7 @@ from nominee.lab.chaos.rest.copies import STATE
 from nominee.lab.chaos.rest.expectations import expectations_of
 from nominee.lab.chaos.rest.nodes import AUTOSCALER
 from nominee.lab.chaos.rest.observation import EXPLAINED_MAX, observe, outstanding, with_memory
-from nominee.lab.chaos.rest.perpetual import runs_on
+from nominee.lab.chaos.rest.perpetual import busy_namespaces, writes_elsewhere
 from nominee.lab.chaos.rest.scheduling import OTHER_SCHEDULER, SCHEDULER, explanation_path
 from nominee.lab.chaos.rest.shapes import shapes_of
 from nominee.lab.chaos.rest.state import Expectations
@@ -340,19 +340,19 @@ async def _restless(
         work, writes = work_of(before, cluster.callbacks(), seconds), (await cluster.history())[began:]
         repeated = attempts_at_rest(attempts, await _attempts(cluster), seconds)
         written = rewritten(writes, seconds)
-        if written and await _runs_on(cluster):
-            written = []
+        if written and (namespaces := await _busy_namespaces(cluster)):
+            written = rewritten(writes_elsewhere(writes, namespaces), seconds)
         found = [*written, *repeated, *busy(work, usual)]
         if not found or (period >= periods and not has_events(writes)):
             break
     return "; ".join(found), work
 
 
-async def _runs_on(cluster: ScenarioCluster) -> bool:
-    """Return whether the objects ask for work that does not end; not if they cannot be read."""
+async def _busy_namespaces(cluster: ScenarioCluster) -> frozenset[str]:
+    """Return the namespaces whose objects ask for work that does not end; none if they cannot be read."""
     with suppress(StatusError, ClusterError):
-        return runs_on(await observe(cluster, Expectations()))
-    return False
+        return busy_namespaces(await observe(cluster, Expectations()))
+    return frozenset()
 
 
 def ended_by_themselves(processes: Iterable[ProcessState]) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
 from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
 from nominee.lab.chaos.rest.state import State
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
+from nominee.lab.history.revision import Revision
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import controller_of, has_ended, is_terminating
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.objects import controller_of, has_ended, is_terminating, metadata_of
+from nominee.machinery.api.pb import batch, core
 from nominee.machinery.runtime.clock import from_time
 from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
 from nominee.machinery.wire.values.cron_schedule import NEVER, parse
@@ -32,10 +34,23 @@ def runs_on(state: State) -> bool:
     owner of a pod that tolerates a taint NoExecute for seconds creates another one after each eviction, which
     goes to the same node if no other one will do: it is never older than these seconds.
     """
-    return CONTROLLERS in state.running and (_has_frequent_jobs(state) or any(_replaced_pods(state)))
+    return bool(busy_namespaces(state))
 
 
-def _has_frequent_jobs(state: State) -> bool:
+def busy_namespaces(state: State) -> frozenset[str]:
+    """Return the namespaces with such work."""
+    if CONTROLLERS not in state.running:
+        return frozenset()
+    found = itertools.chain(_frequent_cron_jobs(state), _replaced_pods(state))
+    return frozenset(metadata_of(each).namespace for each in found)
+
+
+def writes_elsewhere(writes: Iterable[Revision], namespaces: Collection[str]) -> Iterator[Revision]:
+    """Yield the writes in other namespaces; objects without a namespace, as nodes, may follow the work."""
+    yield from (each for each in writes if each.namespace and each.namespace not in namespaces)
+
+
+def _frequent_cron_jobs(state: State) -> Iterator[batch.CronJob]:
     for each in state.of(kinds.CRON_JOB):
         if each.spec.suspend or is_terminating(each):
             continue
@@ -44,8 +59,7 @@ def _has_frequent_jobs(state: State) -> bool:
             last = max(from_time(each.status.lastScheduleTime), from_time(each.metadata.creationTimestamp))
             due = schedule.next(last)
             if due != NEVER and due - last < REPEATED_SECONDS and state.now < due + _LATE_SECONDS:
-                return True
-    return False
+                yield each
 
 
 def _replaced_pods(state: State) -> Iterator[core.Pod]:

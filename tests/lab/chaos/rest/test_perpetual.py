@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from nominee.lab.chaos.rest.perpetual import runs_on
+from nominee.lab.chaos.rest.perpetual import busy_namespaces, runs_on, writes_elsewhere
 from nominee.machinery.runtime.clock import rfc3339
 from tests.lab.chaos.rest.clusters import NOW, Manifest, correct, manifest, owner, pod, state
+from tests.lab.invariants import histories
+from tests.lab.invariants.histories import History
 
 NO_EXECUTE = {"key": "example.com/busy", "effect": "NoExecute"}
 
@@ -68,3 +72,13 @@ def test_a_pod_that_is_evicted_again_and_again_runs_on(
     ]
     manifests["evicted"] = evicted
     assert runs_on(state(manifests)) is expected
+
+
+def test_work_that_does_not_end_is_that_of_a_namespace() -> None:
+    cluster = state({**correct(), "cron": cron_job("* * * * *")})
+    assert busy_namespaces(cluster) == {"default"}
+    assert not busy_namespaces(replace(cluster, running=frozenset()))
+    near, far = histories.pod("p"), histories.pod("p")
+    far.metadata.namespace = "other"
+    writes = History().put(histories.node("n1"), near, far).revisions
+    assert [each.namespace for each in writes_elsewhere(writes, {"default"})] == ["other"]
