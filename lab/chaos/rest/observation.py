@@ -30,7 +30,7 @@ from nominee.lab.chaos.rest.shapes import other_shapes
 from nominee.lab.chaos.rest.state import FINDING_SECONDS_MAX, LISTED, Expectations, Finding, Scope, State
 from nominee.lab.chaos.rest.workloads.back_offs import lacking
 from nominee.lab.chaos.rest.workloads.jobs import is_unlisted
-from nominee.lab.chaos.rest.workloads.refusals import ADMITTING, samples
+from nominee.lab.chaos.rest.workloads.refusals import ADMITTING, Sample, samples
 from nominee.lab.chaos.rest.workloads.reservations import foreground_deletions, is_unreserved
 from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.lab.scenario.observing.leader import leading
@@ -51,7 +51,7 @@ _REFUSED = (403, 422)
 EXPLAINED_MAX = 50
 """Pending pods that the scheduler explains; each costs it a scheduling cycle."""
 ASKED_MAX = 50
-"""Owners for whose pods the API server is asked; each costs it a request."""
+"""Pods of owners, and claims, for which the API server is asked; each costs it a request."""
 
 
 async def outstanding(cluster: ScenarioCluster, expectations: Expectations) -> tuple[str, bool]:
@@ -155,24 +155,24 @@ async def _with_past(cluster: ScenarioCluster, state: State) -> State:
     return state
 
 
-async def _refusals(cluster: ScenarioCluster, asked: Iterable[tuple[str, core.Pod]]) -> frozenset[str]:
-    """Return the uids of the pods that the API server refuses, and of those that it is not asked for."""
+async def _refusals(cluster: ScenarioCluster, asked: Iterable[tuple[str, Sample]]) -> frozenset[str]:
+    """Return the uids of the owners whose samples are refused, and of those that are not asked for."""
     return frozenset(
         [
             uid
-            for index, (uid, pod) in enumerate(asked)
-            if index >= ASKED_MAX or await _is_refused(cluster, pod)
+            for index, (uid, sample) in enumerate(asked)
+            if index >= ASKED_MAX or await _is_refused(cluster, sample)
         ]
     )
 
 
-async def _is_refused(cluster: ScenarioCluster, pod: core.Pod) -> bool:
-    """Return whether the API server would refuse to create a pod.
+async def _is_refused(cluster: ScenarioCluster, sample: Sample) -> bool:
+    """Return whether the API server would refuse to create a pod or a claim.
 
     The defaults of a LimitRange may make a pod invalid.
     """
     try:
-        await cluster.client.create(pod, dry_run=True)
+        await cluster.client.create(sample, dry_run=True)
     except StatusError as error:
         return error.code in _REFUSED
     return False

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from nominee.lab.chaos.rest.state import State
 from nominee.lab.chaos.rest.workloads.daemon_sets import has_bare_nodes
 from nominee.lab.chaos.rest.workloads.jobs import lacks_pods
+from nominee.lab.chaos.rest.workloads.ordinals import missing_names
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, live_pods
-from nominee.lab.chaos.rest.workloads.stateful_sets import missing_names
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Object
 from nominee.machinery.api.objects import condition_is

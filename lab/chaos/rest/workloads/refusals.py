@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from nominee.lab.chaos.rest.state import State
+from nominee.lab.chaos.rest.workloads.ordinals import missing_claims
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind, Object
 from nominee.machinery.api.objects import is_controlled_by
 from nominee.machinery.api.pb import apps, core, node
 
+Sample: TypeAlias = core.Pod | core.PersistentVolumeClaim
 ADMITTING: Final[tuple[AnyKind, ...]] = (
     kinds.LIMIT_RANGE,
     kinds.PRIORITY_CLASS,
@@ -24,23 +26,21 @@ _NUMERIC: Final = ("Lt", "Gt")
 
 
 def may_refuse(state: State, owner: Object) -> bool:
-    """Return whether pods of an owner are refused, or claims of a set may be by a quota.
-
-    A set's controller creates the claims before the pod. The API server is asked for the pod only.
-    """
-    has_claims = isinstance(owner, apps.StatefulSet) and len(owner.spec.volumeClaimTemplates) > 0
-    is_limited = has_claims and owner.metadata.namespace in state.namespaces_with_quotas
-    return is_limited or owner.metadata.uid in state.refusals
+    """Return whether pods of an owner, or the claims that a set creates before, are refused."""
+    return owner.metadata.uid in state.refusals
 
 
-def samples(state: State, owners: Iterable[Object]) -> Iterator[tuple[str, core.Pod]]:
+def samples(state: State, owners: Iterable[Object]) -> Iterator[tuple[str, Sample]]:
     """Yield the uids of the owners whose pods may be refused, each with a pod of its template.
 
-    The state has the objects of the kinds ADMITTING. An API server that refuses other pods is wrong.
+    And with claims of that pod. The state has the objects of the kinds ADMITTING. An API server that refuses
+    other pods is wrong.
     """
     for owner in owners:
         if _has_reason(state, owner):
             yield owner.metadata.uid, _pod_of(owner)
+            if isinstance(owner, apps.StatefulSet):
+                yield from ((owner.metadata.uid, claim) for claim in missing_claims(state, owner))
 
 
 def _has_reason(state: State, owner: Object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
+from nominee.lab.chaos.rest.workloads.ordinals import missing_names, names_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, due_of, wrong_numbers
 from nominee.lab.chaos.rest.workloads.refusals import may_refuse
 from nominee.machinery.api import kinds
@@ -43,21 +44,8 @@ def stateful_sets(state: State) -> Iterator[Finding]:
             yield from wrong_numbers(each, {"availableReplicas": ready}, at)
 
 
-def missing_names(state: State, of: apps.StatefulSet) -> list[str]:
-    """Return the names of the set's pods that do not exist, in their order."""
-    pods = state.pods_by_namespace.get(of.metadata.namespace, ())
-    present = {pod.metadata.name for pod in pods if is_controlled_by(pod, of)}
-    return [name for name in _names(of) if name not in present]
-
-
 def _is_ready(pod: core.Pod) -> bool:
     return pod.status.phase == "Running" and condition_is(pod.status.conditions, "Ready")
-
-
-def _names(of: apps.StatefulSet, begin: int = 0) -> list[str]:
-    """Return the names of the set's pods in their order, from the index `begin`."""
-    start = of.spec.ordinals.start
-    return [f"{of.metadata.name}-{n}" for n in range(start + begin, start + of.spec.replicas)]
 
 
 def _is_taken(state: State, of: apps.StatefulSet, name: str) -> bool:
@@ -88,12 +76,12 @@ def _lacks(of: apps.StatefulSet, missing: Sequence[str], due: float) -> Iterator
 
 def _superfluous(of: apps.StatefulSet, pods: Sequence[core.Pod], due: float) -> Iterator[Finding]:
     staying = {pod.metadata.name for pod in pods if not is_terminating(pod)}
-    if superfluous := staying.difference(_names(of)):
+    if superfluous := staying.difference(names_of(of)):
         yield Finding(name_of(of), f"has pods too many: {', '.join(sorted(superfluous))}", due=due)
 
 
 def _revisions(of: apps.StatefulSet, pods: list[core.Pod], due: float) -> Iterator[Finding]:
-    updated = _names(of, of.spec.updateStrategy.rollingUpdate.partition)
+    updated = names_of(of, of.spec.updateStrategy.rollingUpdate.partition)
     old = [
         pod.metadata.name
         for pod in pods

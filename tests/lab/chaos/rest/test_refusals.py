@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from nominee.lab.chaos.rest.workloads.back_offs import lacking
-from nominee.lab.chaos.rest.workloads.refusals import may_refuse, samples
+from nominee.lab.chaos.rest.workloads.refusals import Sample, may_refuse, samples
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import core
 from tests.lab.chaos.rest.clusters import Manifest, Manifests, manifest, state
@@ -55,7 +56,7 @@ def _account(name: str, **fields: Any) -> Manifests:
     return {name: manifest("ServiceAccount", name, **fields)}
 
 
-def _samples(manifests: Manifests) -> list[tuple[str, core.Pod]]:
+def _samples(manifests: Manifests) -> list[tuple[str, Sample]]:
     found = state(manifests)
     return list(samples(found, lacking(found)))
 
@@ -110,10 +111,17 @@ def test_the_template_of_a_stateful_set_is_validated_in_its_pods_only() -> None:
     assert _samples(_set() | _pod_of_set("web-1")) == []
 
 
-def test_a_quota_may_refuse_the_claims_of_a_stateful_set_before_its_pod() -> None:
-    for claims, may_be_refused in ((("data",), True), ((), False)):
-        cluster = state(_set(*claims) | {"quota": QUOTA})
-        assert may_refuse(cluster, cluster.of(kinds.STATEFUL_SET)[0]) is may_be_refused
+def test_the_claims_of_a_pod_that_a_set_lacks_may_be_refused() -> None:
+    claim = manifest("PersistentVolumeClaim", "data-web-0", spec={})
+    sets = _set("data", "logs")
+    for more, expected in (({}, ["data-web-0", "logs-web-0"]), ({"claim": claim}, ["logs-web-0"])):
+        found = _samples(sets | LIMITS | more)
+        assert [obj.metadata.name for _, obj in found if not isinstance(obj, core.Pod)] == expected
+        assert {uid for uid, _ in found} == {"StatefulSet-web"}
+    assert may_refuse(
+        replace(state(sets), refusals=frozenset({"StatefulSet-web"})), state(sets).of(kinds.STATEFUL_SET)[0]
+    )
+    assert not may_refuse(state(sets), state(sets).of(kinds.STATEFUL_SET)[0])
 
 
 def test_a_set_may_lack_a_pod_and_have_as_many_as_it_should() -> None:
@@ -127,9 +135,10 @@ def test_a_set_may_lack_a_pod_and_have_as_many_as_it_should() -> None:
 
 def test_a_sample_is_a_pod_of_the_template_with_its_claims() -> None:
     metadata = {"labels": {"app": "web"}, "annotations": {"a": "b"}}
-    [(_, pod)] = _samples(
+    pod = _samples(
         _set("data", metadata=metadata, spec={"priorityClassName": "low", "containers": CONTAINERS})
-    )
+    )[0][1]
+    assert isinstance(pod, core.Pod)
     assert (pod.metadata.namespace, pod.metadata.generateName) == ("default", "web-")
     assert (dict(pod.metadata.labels), dict(pod.metadata.annotations)) == ({"app": "web"}, {"a": "b"})
     assert pod.spec.priorityClassName == "low"

@@ -169,13 +169,8 @@ def test_a_pod_that_is_refused_stops_its_set() -> None:
         both(UNREADY, put("db/status/updateRevision", "db-2")),
         both(becomes_available(181), put("db/status/availableReplicas", 0)),
         both(put("db/spec/updateStrategy", {"type": "OnDelete"}), put("db/status/updateRevision", "db-2")),
-        both(
-            remove("db-1"),
-            put("db/spec/volumeClaimTemplates", [{"metadata": {"name": "data"}, "spec": {}}]),
-            lambda manifests: manifests.update(q=manifest("ResourceQuota", "q", namespace="other")),
-        ),
     ],
-    ids=["scaling down waits", "the update waits", "not available", "on delete", "a quota of claims"],
+    ids=["scaling down waits", "the update waits", "not available", "on delete"],
 )
 def test_a_set_that_waits(change: Callable[[Manifests], object]) -> None:
     manifests = with_set()
