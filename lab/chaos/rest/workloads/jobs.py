@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
@@ -20,9 +20,11 @@ from nominee.machinery.api.objects import (
 )
 from nominee.machinery.api.pb import batch, core
 from nominee.machinery.runtime.clock import from_time
+from nominee.machinery.wire.values import index_ranges
 from nominee.machinery.wire.values.scalars import parse_time
 
 _SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+INT32_MAX: Final = 2**31 - 1
 _BACK_OFF_SECONDS_MAX: Final = 690.0
 """Ten minutes, and the time for all other findings."""
 _COMPLETED_SECONDS_MAX: Final = JUMP_SECONDS + 65.0
@@ -51,6 +53,13 @@ def jobs(state: State) -> Iterator[Finding]:
             is_kept = name == "active" and job.metadata.namespace in state.ending_namespaces
             if shown < number or (shown > number and not is_kept):
                 yield Finding(name_of(job), f"shows {shown} {name} in its status, and its pods are {number}")
+        terminating = _ending(state, job)
+        if job.status.terminating != terminating:
+            shown = job.status.terminating
+            yield Finding(
+                name_of(job), f"shows {shown} terminating in its status, and its pods are {terminating}"
+            )
+        yield from _progress(job, len(live))
         if _is_to_end(job) and not _is_finished(job) and not _ending(state, job):
             seconds = {"seconds_max": _COMPLETED_SECONDS_MAX} if _is_early(job) else {}
             yield Finding(name_of(job), "is to end, and no pod of it terminates", **seconds)
@@ -61,6 +70,36 @@ def jobs(state: State) -> Iterator[Finding]:
                     continue  # it is counted when its index gets another pod (canRemoveFinalizer)
                 seconds = {"seconds_max": _BACK_OFF_SECONDS_MAX} if waits else {}
                 yield Finding(name_of(pod), "has ended, and its Job has not counted it", **seconds)
+
+
+def _progress(job: batch.Job, live: int) -> Iterator[Finding]:
+    """Find contradictions in the status of a Job, and between it and the spec.
+
+    The pods that it counted may be gone, so that succeeded and failed are known from below only.
+    """
+    name, status, spec = name_of(job), job.status, job.spec
+    is_decided = _is_finished(job) or _is_to_end(job)
+    uncounted = status.uncountedTerminatedPods
+    if uncounted.succeeded or uncounted.failed:
+        seconds = {"seconds_max": _COMPLETED_SECONDS_MAX} if _is_early(job) else {}
+        yield Finding(name, "has pods in its status that it is still to count", **seconds)
+    if spec.completionMode == "Indexed":
+        number = sum(map(len, index_ranges.ranges(status.completedIndexes, INT32_MAX)))
+        if status.succeeded != number:
+            yield Finding(name, f"shows {status.succeeded} succeeded, and {number} completed indexes")
+    if not status.HasField("startTime") and not spec.suspend:
+        yield Finding(name, "has no startTime, and is not suspended")
+    is_shown = condition_is(status.conditions, "Suspended")
+    if not is_decided and is_shown is not spec.suspend:
+        state = "suspended" if spec.suspend else "not suspended"
+        yield Finding(name, f"shows Suspended={is_shown}, and is {state}")
+    least = spec.completions if spec.HasField("completions") else 1
+    if not is_decided and not live and status.succeeded >= least:
+        yield Finding(name, f"has {status.succeeded} succeeded pods and no live one, and is not to end")
+    # The completions of an Indexed Job may be changed, also when it has ended.
+    reason = next((each.reason for each in status.conditions if each.type == "Complete"), "")
+    if reason == "CompletionsReached" and spec.completionMode != "Indexed" and status.succeeded < least:
+        yield Finding(name, f"is complete, and shows {status.succeeded} succeeded of {least} pods")
 
 
 def _is_early(job: batch.Job) -> bool:
@@ -122,6 +161,7 @@ def cron_jobs(state: State) -> Iterator[Finding]:
         listed = {one.name for one in references} - replaced
         if active != listed and not (each.spec.suspend and listed < active):
             yield Finding(name_of(each), f"lists {in_order(listed)} as active, which {in_order(active)} are")
+        yield from _times(each, own)
         for condition, limit in (
             ("Complete", each.spec.successfulJobsHistoryLimit),
             ("Failed", each.spec.failedJobsHistoryLimit),
@@ -131,6 +171,25 @@ def cron_jobs(state: State) -> Iterator[Finding]:
                 yield Finding(
                     name_of(each), f"keeps {kept} Jobs that are {condition}, and its limit is {limit}"
                 )
+
+
+def _times(cron_job: batch.CronJob, own: Sequence[batch.Job]) -> Iterator[Finding]:
+    """Find a CronJob with earlier times in its status than those of its Jobs.
+
+    Of those that it lists, or that succeeded; the times of Jobs that are gone stay. A Job that another client
+    made has no time.
+    """
+    status, listed = cron_job.status, {each.uid for each in cron_job.status.active}
+    for job in own:
+        scheduled = job.metadata.annotations.get(_SCHEDULED) if job.metadata.uid in listed else None
+        if scheduled is not None and parse_time(scheduled)[0] > from_time(status.lastScheduleTime):
+            yield Finding(
+                name_of(cron_job), f"lists {job.metadata.name}, and its lastScheduleTime is earlier"
+            )
+        is_complete = condition_is(job.status.conditions, "Complete")
+        if is_complete and from_time(job.status.completionTime) > from_time(status.lastSuccessfulTime):
+            text = f"has an earlier lastSuccessfulTime than the end of {job.metadata.name}"
+            yield Finding(name_of(cron_job), text)
 
 
 def is_unlisted(cron_job: batch.CronJob, job: batch.Job) -> bool:

@@ -19,6 +19,7 @@ from tests.lab.invariants.histories import History
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "uid-work", "controller": True}
 TRACKING = ["batch.kubernetes.io/job-tracking"]
 FINISHED = [{"type": "Complete", "status": "True"}]
+IS_COMPLETE = {"conditions": [{**FINISHED[0], "reason": "CompletionsReached"}]}
 ONE = {"active": 1, "ready": 1}
 
 
@@ -27,6 +28,10 @@ def _cluster(status: dict[str, Any], *phases: str, **spec: Any) -> Manifests:
     body = {"completions": 2, "parallelism": 1, "selector": {"matchLabels": {"a": "b"}}, **spec}
     body = {name: value for name, value in body.items() if value is not None}
     body["template"] = {"metadata": {}, "spec": {"containers": []}}
+    status = {"startTime": rfc3339(NOW), **status}
+    if body.get("suspend"):
+        status.setdefault("conditions", [{"type": "Suspended", "status": "True"}])
+    status = {name: value for name, value in status.items() if value is not None}
     found = {"job": manifest("Job", "work", spec=body, status=status, metadata={"uid": "uid-work"})}
     found["job"]["apiVersion"] = "batch/v1"
     for number, phase in enumerate(phases):
@@ -58,6 +63,15 @@ def _ending(*phases: str, conditions: Sequence[str] = (), policy: str = "Failed"
         _cluster({}, parallelism=0),
         _cluster({}, "Failed!", suspend=True, backoffLimitPerIndex=1),
         _cluster({}, "Failed!", parallelism=0, backoffLimitPerIndex=1),
+        _cluster({"succeeded": 2, "completedIndexes": "0-1", **IS_COMPLETE}, completionMode="Indexed"),
+        _cluster(
+            {"succeeded": 2, "completedIndexes": "0-1", **IS_COMPLETE},
+            completionMode="Indexed",
+            completions=3,
+        ),
+        _cluster({"succeeded": 2, **IS_COMPLETE}),
+        _cluster({"startTime": None}, suspend=True),
+        _cluster({**ONE, "succeeded": 1}, "Running", completions=None, parallelism=1),
         _ending("Running"),
         _ending("Running", conditions=["FailureTarget"], policy="TerminatingOrFailed"),
         _ending("Running", conditions=["SuccessCriteriaMet"], policy="TerminatingOrFailed"),
@@ -75,7 +89,10 @@ def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
         (_cluster({}), ["job default/work has 0 live pods, and should have 1"]),
         (
             _cluster({"terminating": 1}, podReplacementPolicy="Failed"),
-            ["job default/work has 0 live pods, and should have 1"],
+            [
+                "job default/work has 0 live pods, and should have 1",
+                "job default/work shows 1 terminating in its status, and its pods are 0",
+            ],
         ),
         (
             _cluster({"conditions": [{"type": "FailureTarget", "status": "True"}]}),
@@ -112,6 +129,34 @@ def test_a_correct_job_has_no_finding(manifests: Manifests) -> None:
         (
             _cluster({"succeeded": 1}, "Succeeded!", "Failed!", suspend=True, backoffLimitPerIndex=1),
             ["pod default/p0 has ended, and its Job has not counted it"],
+        ),
+        (
+            _cluster({**ONE, "uncountedTerminatedPods": {"succeeded": ["u"]}}, "Running"),
+            ["job default/work has pods in its status that it is still to count"],
+        ),
+        (
+            _cluster({**ONE, "succeeded": 1, "completedIndexes": "0-1"}, "Running", completionMode="Indexed"),
+            ["job default/work shows 1 succeeded, and 2 completed indexes"],
+        ),
+        (
+            _cluster({**ONE, "startTime": None}, "Running"),
+            ["job default/work has no startTime, and is not suspended"],
+        ),
+        (
+            _cluster({"conditions": [{"type": "Suspended", "status": "True"}]}, parallelism=0),
+            ["job default/work shows Suspended=True, and is not suspended"],
+        ),
+        (
+            _cluster({"conditions": [{"type": "Suspended", "status": "False"}]}, suspend=True),
+            ["job default/work shows Suspended=False, and is suspended"],
+        ),
+        (
+            _cluster({"succeeded": 2}),
+            ["job default/work has 2 succeeded pods and no live one, and is not to end"],
+        ),
+        (
+            _cluster({"succeeded": 1, **IS_COMPLETE}),
+            ["job default/work is complete, and shows 1 succeeded of 2 pods"],
         ),
         (
             _cluster({}, "Failed!", suspend=True),
@@ -225,6 +270,30 @@ def test_a_job_that_was_never_listed_is_not_looked_for_after_its_time() -> None:
     assert _behind(NOW - 60, NOW - 120, deadline=90) == lacks
     assert _behind(NOW - 60, NOW - 60) == lacks
     assert _behind(NOW - 60, NOW, is_listed=True) == lacks
+
+
+def _timed(*, scheduled: float, ended: float | None = None, is_listed: bool = True) -> list[str]:
+    """Return the findings on a CronJob whose last times are of NOW, and a Job with these times."""
+    times = {"lastScheduleTime": rfc3339(NOW), "lastSuccessfulTime": rfc3339(NOW)}
+    active = [{"name": "one", "namespace": "default", "uid": "Job-one"}] if is_listed else []
+    spec = {"schedule": "* * * * *", "successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 1}
+    cron_job = manifest("CronJob", "cron", api="batch/v1", spec=spec, status={**times, "active": active})
+    at = {"annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": rfc3339(scheduled)}}
+    job = manifest("Job", "one", api="batch/v1", metadata={**owner(cron_job), **at})
+    if ended is not None:
+        job["status"] = {"conditions": FINISHED, "completionTime": rfc3339(ended)}
+    return [str(each) for each in cron_jobs(state({"cron": cron_job, "one": job}))]
+
+
+def test_the_times_of_a_cron_job_are_not_before_those_of_its_jobs() -> None:
+    assert _timed(scheduled=NOW) == _timed(scheduled=NOW - 60) == []
+    assert _timed(scheduled=NOW + 60) == [
+        "cronjob default/cron lists one, and its lastScheduleTime is earlier"
+    ]
+    assert _timed(scheduled=NOW, ended=NOW, is_listed=False) == []
+    assert _timed(scheduled=NOW + 60, ended=NOW + 1, is_listed=False) == [
+        "cronjob default/cron has an earlier lastSuccessfulTime than the end of one"
+    ]
 
 
 def test_the_history_shows_the_jobs_that_were_listed() -> None:
