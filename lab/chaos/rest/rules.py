@@ -19,6 +19,7 @@ from nominee.lab.chaos.rest.workloads import (
     owners,
     pod_autoscalers,
     reservations,
+    revisions,
     stateful_sets,
     statuses,
 )
@@ -31,6 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     owners.deployments,
     stateful_sets.stateful_sets,
     daemon_sets.daemon_sets,
+    revisions.latest_revisions,
     jobs.jobs,
     jobs.cron_jobs,
     pod_autoscalers.pod_autoscalers,

@@ -21,8 +21,9 @@ from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.pb import apps, core, devices
 
-_WITHOUT_SHAPE: Final = frozenset({kinds.LEASE, kinds.ENDPOINT_SLICE})
-"""A lease says who was the last leader; the slices of a service may be one or several."""
+_WITHOUT_SHAPE: Final = frozenset({kinds.LEASE, kinds.ENDPOINT_SLICE, kinds.CONTROLLER_REVISION})
+"""A lease says who was the last leader; the slices of a service may be one or several. A template that is
+replaced before its controller sees it has no revision."""
 
 
 def shapes_of(state: State) -> dict[str, int]:

@@ -27,6 +27,7 @@ LISTED: tuple[AnyKind, ...] = (
     kinds.DEPLOYMENT,
     kinds.STATEFUL_SET,
     kinds.DAEMON_SET,
+    kinds.CONTROLLER_REVISION,
     kinds.JOB,
     kinds.CRON_JOB,
     kinds.HORIZONTAL_POD_AUTOSCALER,

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from nominee.lab.chaos.rest.state import Finding, State, name_of
-from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, due_of, live_pods, wrong_numbers
+from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, age_of, due_of, live_pods, wrong_numbers
 from nominee.lab.chaos.rest.workloads.refusals import may_refuse
+from nominee.lab.chaos.rest.workloads.revisions import REVISION, latest_revision
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_controlled_by, is_terminating
-from nominee.machinery.api.pb import apps
+from nominee.machinery.api.pb import apps, core
 from nominee.machinery.scheduling.daemons import NodeRules, target_node
 
 
@@ -39,14 +40,33 @@ def daemon_sets(state: State) -> Iterator[Finding]:
                 yield Finding(name_of(each), f"has {count} live pods on the node {name}", due=due)
             elif count and not keeps:
                 yield Finding(name_of(each), f"has a pod on the node {name}, which does not fit")
-        desired = len(running)
-        yield from wrong_numbers(each, {"desiredNumberScheduled": desired})
-        # A pod that stays on a node with a NoSchedule taint is not scheduled for the status.
-        if len(pods) == desired and on_node.keys() == running:
-            yield from wrong_numbers(each, {"currentNumberScheduled": desired})
-            # The oldest pod of a node counts: perhaps one that failed, and is deleted after its back-off.
-            if not any(has_ended(pod) for pod in state.of(kinds.POD) if is_controlled_by(pod, each)):
-                yield from wrong_numbers(each, {"numberReady": ready})
+        yield from _numbers(state, each, running)
+
+
+def _numbers(state: State, of: apps.DaemonSet, running: set[str]) -> Iterator[Finding]:
+    """Find wrong numbers: of each node of `running` the oldest pod counts, perhaps one that failed.
+
+    A pod on another node is misscheduled, also where a NoSchedule taint lets it stay
+    (kube-controller-manager 1.36, daemon_controller.go, updateDaemonSetStatus).
+    """
+    on_node: dict[str, core.Pod] = {}
+    for pod in sorted(state.pods_by_namespace.get(of.metadata.namespace, ()), key=_age_of):
+        if is_controlled_by(pod, of) and not (is_terminating(pod) and has_ended(pod)):
+            on_node.setdefault(target_node(pod), pod)
+    pods = [pod for name, pod in on_node.items() if name in running]
+    desired, ready = len(running), sum(condition_is(pod.status.conditions, "Ready") for pod in pods)
+    numbers = {"desiredNumberScheduled": desired, "currentNumberScheduled": len(pods), "numberReady": ready}
+    numbers["numberMisscheduled"] = len(on_node.keys() & state.node_names - running)
+    if (latest := latest_revision(state, of)) is not None:
+        labels = [pod.metadata.labels.get(REVISION) for pod in pods]
+        numbers["updatedNumberScheduled"] = labels.count(latest.metadata.labels.get(REVISION))
+    yield from wrong_numbers(of, numbers)
+    if (due := due_of(pods, of.spec.minReadySeconds, state.now)) is not None:
+        yield from wrong_numbers(of, {"numberAvailable": ready, "numberUnavailable": desired - ready}, due)
+
+
+def _age_of(pod: core.Pod) -> tuple[bool, float, str]:
+    return not pod.spec.nodeName, *age_of(pod)
 
 
 def has_bare_nodes(state: State, of: apps.DaemonSet) -> bool:

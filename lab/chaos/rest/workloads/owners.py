@@ -13,6 +13,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import Object
 from nominee.machinery.api.objects import (
     condition_is,
+    copy_of,
     get_condition,
     has_ended,
     is_controlled_by,
@@ -20,7 +21,10 @@ from nominee.machinery.api.objects import (
     metadata_of,
 )
 from nominee.machinery.api.pb import apps, core, intstr
+from nominee.machinery.api.selectors import LabelSelector
 from nominee.machinery.runtime.clock import from_time
+from nominee.machinery.wire.codec import to_json
+from nominee.machinery.wire.values.scalars import Json
 
 CONTROLLERS: Final = "controllers"
 STRING: Final = 1
@@ -31,7 +35,10 @@ several steps. minReadySeconds may be an hour."""
 
 
 def replica_sets(state: State) -> Iterator[Finding]:
-    """Find replica sets, and replication controllers, without their replicas or with a wrong status."""
+    """Find replica sets, and replication controllers, without their replicas or with a wrong status.
+
+    Without DeploymentReplicaSetTerminatingReplicas a status has no number of pods that terminate.
+    """
     if CONTROLLERS not in state.running:
         return
     replicated: list[apps.ReplicaSet | core.ReplicationController] = [*state.of(kinds.REPLICA_SET)]
@@ -46,7 +53,13 @@ def replica_sets(state: State) -> Iterator[Finding]:
         )
         if len(pods) != each.spec.replicas and not is_refused:
             yield Finding(name_of(each), f"has {len(pods)} live pods and {each.spec.replicas} replicas")
-        yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": _ready(pods)})
+        if len(pods) == each.spec.replicas and condition_is(each.status.conditions, "ReplicaFailure"):
+            yield Finding(name_of(each), "shows a ReplicaFailure, and has its replicas")
+        numbers = {"replicas": len(pods), "readyReplicas": _ready(pods)}
+        numbers["fullyLabeledReplicas"] = _fully_labeled(each, pods)
+        if isinstance(each, apps.ReplicaSet) and each.status.HasField("terminatingReplicas"):
+            numbers["terminatingReplicas"] = _terminating(state, each)
+        yield from wrong_numbers(each, numbers)
         if (due := due_of(pods, each.spec.minReadySeconds, state.now)) is not None:
             yield from wrong_numbers(each, {"availableReplicas": _ready(pods)}, due)
 
@@ -81,7 +94,12 @@ def deployments(state: State) -> Iterator[Finding]:
         if desired != each.spec.replicas and not is_still and due is not None:
             sentence = f"has {each.spec.replicas} replicas, and its replica sets have {desired}"
             yield Finding(name_of(each), sentence, due=due)
-        yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": _ready(pods)})
+        numbers = {"replicas": len(pods), "readyReplicas": _ready(pods)}
+        new = _new_set(each, sets)
+        numbers["updatedReplicas"] = len(live_pods(state, new)) if new is not None else 0
+        if each.status.HasField("terminatingReplicas"):
+            numbers["terminatingReplicas"] = sum(_terminating(state, one) for one in sets)
+        yield from wrong_numbers(each, numbers)
         if due is not None:
             unavailable = max(desired - _ready(pods), 0)
             expected = {"availableReplicas": _ready(pods), "unavailableReplicas": unavailable}
@@ -93,6 +111,62 @@ def deployments(state: State) -> Iterator[Finding]:
             yield Finding(
                 name_of(each), f"shows Available={available.status}, and {number} replicas are available"
             )
+        if not each.spec.paused:  # The conditions of a rollout stay as they were when it was paused.
+            yield from _rollout_conditions(each, sets, new)
+
+
+def _rollout_conditions(
+    deployment: apps.Deployment, sets: Sequence[apps.ReplicaSet], new: apps.ReplicaSet | None
+) -> Iterator[Finding]:
+    """Find conditions of a rollout that do not agree with the numbers, or with the sets.
+
+    A rollout that is not complete shows how it went on last, and when that was decides on its reason. One
+    whose set cannot be created stays as it was (kube-controller-manager 1.36, deployment/progress.go).
+    """
+    status, size = deployment.status, deployment.spec.replicas
+    if new is None or status.observedGeneration < deployment.metadata.generation:
+        return
+    failed = condition_is(status.conditions, "ReplicaFailure")
+    if failed is not any(condition_is(one.status.conditions, "ReplicaFailure") for one in sets):
+        yield Finding(name_of(deployment), f"shows ReplicaFailure={failed}, and its replica sets do not")
+    progressing = get_condition(status.conditions, "Progressing")
+    if progressing is None or progressing.reason == "NewReplicaSetAvailable":
+        return
+    if {status.updatedReplicas, status.replicas, status.availableReplicas} == {size}:
+        yield Finding(name_of(deployment), f"is complete, and shows Progressing: {progressing.reason}")
+
+
+def _new_set(deployment: apps.Deployment, sets: Sequence[apps.ReplicaSet]) -> apps.ReplicaSet | None:
+    """Return the oldest set that has the template of its Deployment (deployment/util, FindNewReplicaSet)."""
+    template = _without_hash(deployment.spec.template)
+    equal = [one for one in sets if _without_hash(one.spec.template) == template]
+    return min(equal, key=age_of, default=None)
+
+
+def age_of(obj: Object) -> tuple[float, str]:
+    """Return the key by which controllers sort objects by age, the oldest first."""
+    return from_time(obj.metadata.creationTimestamp), obj.metadata.name
+
+
+def _without_hash(template: core.PodTemplateSpec) -> Json:
+    found = copy_of(template)
+    found.metadata.labels.pop("pod-template-hash", None)
+    return to_json(found)
+
+
+def _fully_labeled(owner: apps.ReplicaSet | core.ReplicationController, pods: Sequence[core.Pod]) -> int:
+    labels = owner.spec.template.metadata.labels
+    return sum(all(pod.metadata.labels.get(key) == labels[key] for key in labels) for pod in pods)
+
+
+def _terminating(state: State, replica_set: apps.ReplicaSet) -> int:
+    """Return how many pods of a set terminate, and have not ended."""
+    selector = LabelSelector.from_message(replica_set.spec.selector)
+    return sum(
+        is_terminating(pod) and not has_ended(pod) and selector.matches(pod.metadata.labels)
+        for pod in state.pods_by_namespace.get(replica_set.metadata.namespace, ())
+        if is_controlled_by(pod, replica_set)
+    )
 
 
 def _is_in_ending_namespace(state: State, owner: Object) -> bool:

@@ -8,6 +8,7 @@ from nominee.lab.chaos.rest.state import Finding, State, name_of
 from nominee.lab.chaos.rest.workloads.ordinals import missing_names, names_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS, due_of, wrong_numbers
 from nominee.lab.chaos.rest.workloads.refusals import may_refuse
+from nominee.lab.chaos.rest.workloads.revisions import REVISION, latest_revision
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, controller_of, is_controlled_by, is_terminating
 from nominee.machinery.api.pb import apps, core
@@ -39,9 +40,38 @@ def stateful_sets(state: State) -> Iterator[Finding]:
                 yield from _superfluous(each, pods, due)
         if settled is not None and each.spec.updateStrategy.type == "RollingUpdate" and not refused:
             yield from _revisions(each, pods, settled)
-        yield from wrong_numbers(each, {"replicas": len(pods), "readyReplicas": ready})
+        numbers = {"replicas": len(pods), "readyReplicas": ready}
+        staying = [pod.metadata.labels.get(REVISION) for pod in pods if not is_terminating(pod)]
+        numbers["currentReplicas"] = staying.count(each.status.currentRevision)
+        numbers["updatedReplicas"] = updated = staying.count(each.status.updateRevision)
+        yield from wrong_numbers(each, numbers)
+        if {updated, ready, len(pods)} == {each.spec.replicas}:
+            yield from _completion(each)
+        yield from _latest(state, each)
         if (at := due_of(pods, each.spec.minReadySeconds, state.now)) is not None:
             yield from wrong_numbers(each, {"availableReplicas": ready}, at)
+
+
+def _completion(of: apps.StatefulSet) -> Iterator[Finding]:
+    """Find a set whose pods are all updated, and whose current revision is an earlier one.
+
+    Nothing completes the update of a set whose pods are updated on deletion: its current revision stays
+    (kube-controller-manager 1.36, stateful_set_utils.go, completeRollingUpdate).
+    """
+    current, status = of.status.currentRevision, of.status
+    is_seen = status.observedGeneration >= of.metadata.generation
+    if is_seen and of.spec.updateStrategy.type == "RollingUpdate" and current != status.updateRevision:
+        yield Finding(name_of(of), f"is updated, and its current revision is {current}")
+
+
+def _latest(state: State, of: apps.StatefulSet) -> Iterator[Finding]:
+    """Find a set whose update revision is not the latest one."""
+    latest = latest_revision(state, of)
+    if latest is not None and latest.metadata.name != of.status.updateRevision:
+        shown = of.status.updateRevision
+        yield Finding(
+            name_of(of), f"has the update revision {shown}, and the latest is {latest.metadata.name}"
+        )
 
 
 def _is_ready(pod: core.Pod) -> bool:
@@ -85,8 +115,7 @@ def _revisions(of: apps.StatefulSet, pods: list[core.Pod], due: float) -> Iterat
     old = [
         pod.metadata.name
         for pod in pods
-        if pod.metadata.name in updated
-        and pod.metadata.labels.get("controller-revision-hash") != of.status.updateRevision
+        if pod.metadata.name in updated and pod.metadata.labels.get(REVISION) != of.status.updateRevision
     ]
     if old:
         yield Finding(name_of(of), f"has pods of an earlier revision: {', '.join(sorted(old))}", due=due)

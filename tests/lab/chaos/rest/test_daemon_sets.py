@@ -13,7 +13,15 @@ from nominee.lab.chaos.rest.workloads.back_offs import lacking
 from nominee.machinery.runtime.clock import rfc3339
 from tests.lab.chaos.rest.clusters import NOW, Change, Manifests, changed, manifest, owner, pod, put, state
 
-STATUS = {"observedGeneration": 1, "desiredNumberScheduled": 1, "currentNumberScheduled": 1, "numberReady": 1}
+STATUS = {
+    "observedGeneration": 1,
+    "desiredNumberScheduled": 1,
+    "currentNumberScheduled": 1,
+    "updatedNumberScheduled": 1,
+    "numberReady": 1,
+    "numberAvailable": 1,
+}
+HASH = "controller-revision-hash"
 AGENT = "daemonset kube-system/agent"
 
 
@@ -23,7 +31,12 @@ def _with_daemons(change: Change = lambda _: None) -> Manifests:
     spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
     of: dict[str, Any] = {"api": "apps/v1", "namespace": "kube-system"}
     daemons = manifests["daemons"] = manifest("DaemonSet", "agent", spec=spec, status=dict(STATUS), **of)
-    manifests["daemon"] = pod("daemon", namespace="kube-system", labels={"app": "agent"}, **owner(daemons))
+    labels = {"app": "agent", HASH: "1"}
+    manifests["daemon"] = pod("daemon", namespace="kube-system", labels=labels, **owner(daemons))
+    data = {"spec": {"template": {**copy.deepcopy(template), "$patch": "replace"}}}
+    metadata = {"labels": {HASH: "1"}, **owner(daemons)}
+    revision: dict[str, Any] = {"data": data, "revision": 1, "metadata": metadata, **of}
+    manifests["revision"] = manifest("ControllerRevision", "agent-1", **revision)
     change(manifests)
     return manifests
 
@@ -53,7 +66,7 @@ def _surges(seconds: int) -> Change:
 def _another_node(manifests: Manifests) -> None:
     manifests["other node"] = manifest("Node", "n2", namespace="")
     manifests["other node"]["status"] = manifests["node"]["status"]
-    manifests["daemons"]["status"]["desiredNumberScheduled"] = 2
+    manifests["daemons"]["status"] |= {"desiredNumberScheduled": 2, "numberUnavailable": 1}
 
 
 def _terminates(manifests: Manifests) -> None:
@@ -67,8 +80,9 @@ def _terminates(manifests: Manifests) -> None:
 def _an_older_one_failed(manifests: Manifests) -> None:
     _second(manifests)
     ended = {"name": "c", "state": {"terminated": {"exitCode": 1}}}
-    manifests["second"]["status"] |= {"phase": "Failed", "containerStatuses": [ended]}
-    manifests["daemons"]["status"]["numberReady"] = 0
+    manifests["second"]["status"] |= {"phase": "Failed", "conditions": [], "containerStatuses": [ended]}
+    manifests["daemon"]["metadata"]["creationTimestamp"] = rfc3339(NOW)
+    manifests["daemons"]["status"] |= {"numberReady": 0, "numberAvailable": 0, "numberUnavailable": 1}
 
 
 NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
@@ -88,6 +102,24 @@ NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
             put("daemons/status/desiredNumberScheduled", 2),
             ["shows 2 desiredNumberScheduled in its status, and its pods are 1"],
         ),
+        *(
+            (put(f"daemons/status/{name}", 3), [f"shows 3 {name} in its status, and its pods are {number}"])
+            for name, number in (
+                ("currentNumberScheduled", 1),
+                ("updatedNumberScheduled", 1),
+                ("numberMisscheduled", 0),
+                ("numberAvailable", 1),
+                ("numberUnavailable", 0),
+            )
+        ),
+        (
+            put("daemon/metadata/labels/controller-revision-hash", "0"),
+            ["shows 1 updatedNumberScheduled in its status, and its pods are 0"],
+        ),
+        (
+            put("daemons/spec/template/spec/hostname", "other"),
+            ["has another template than its latest revision, agent-1"],
+        ),
         (put("daemons/metadata/generation", 2), ["has a status of generation 1 only"]),
         (_another_node, ["has no live pod on the node n2"]),
         (_second, ["has 2 live pods on the node n1"]),
@@ -96,6 +128,11 @@ NO_EXECUTE = [{"key": "x", "effect": "NoExecute"}]
             [
                 "has a pod on the node n1, which does not fit",
                 "shows 1 desiredNumberScheduled in its status, and its pods are 0",
+                "shows 1 currentNumberScheduled in its status, and its pods are 0",
+                "shows 1 numberReady in its status, and its pods are 0",
+                "shows 0 numberMisscheduled in its status, and its pods are 1",
+                "shows 1 updatedNumberScheduled in its status, and its pods are 0",
+                "shows 1 numberAvailable in its status, and its pods are 0",
             ],
         ),
     ],
@@ -138,9 +175,21 @@ def test_a_pod_that_stays_is_not_counted_in_place_of_one_that_is_refused() -> No
     def change(manifests: Manifests) -> None:
         _another_node(manifests)
         put("node/spec/taints", [{"key": "x", "effect": "NoSchedule"}])(manifests)
-        numbers = {"desiredNumberScheduled": 1, "currentNumberScheduled": 0, "numberReady": 0}
-        manifests["daemons"]["status"] |= numbers
+        wanted = {"desiredNumberScheduled": 1, "numberMisscheduled": 1, "numberUnavailable": 1}
+        manifests["daemons"]["status"] = {"observedGeneration": 1, **wanted}
 
     cluster = state(_with_daemons(change))
     assert [each.metadata.name for each in lacking(cluster)] == ["agent"]
     assert findings(replace(cluster, refusals=frozenset({"DaemonSet-agent"}))) == []
+
+
+def test_pods_that_have_been_ready_for_long_enough_are_available() -> None:
+    def change(manifests: Manifests) -> None:
+        manifests["daemons"]["spec"]["minReadySeconds"] = 180
+        manifests["daemon"]["status"]["conditions"][1]["lastTransitionTime"] = rfc3339(NOW - 60)
+        manifests["daemons"]["status"] |= {"numberAvailable": 0, "numberUnavailable": 1}
+
+    assert [(each.sentence, each.due) for each in findings(state(_with_daemons(change)))] == [
+        ("shows 0 numberAvailable in its status, and its pods are 1", NOW + 300),
+        ("shows 1 numberUnavailable in its status, and its pods are 0", NOW + 300),
+    ]

@@ -148,7 +148,7 @@ async def test_a_finding_that_is_due_later_has_its_time_from_then() -> None:
 def _lacking(*others: Manifest, number: int = 1) -> Manifests:
     """Return the correct cluster with so many DaemonSets that lack a pod, and these objects."""
     template = {"spec": {"containers": [{"name": "c", "image": "app"}]}}
-    status = {"observedGeneration": 1, "desiredNumberScheduled": 1, "currentNumberScheduled": 1}
+    status = {"observedGeneration": 1, "desiredNumberScheduled": 1, "numberUnavailable": 1}
 
     def change(manifests: Manifests) -> None:
         for index in range(number):

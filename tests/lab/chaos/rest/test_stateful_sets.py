@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,9 @@ def with_set() -> Manifests:
             "replicas": 2,
             "readyReplicas": 2,
             "availableReplicas": 2,
+            "currentReplicas": 2,
+            "updatedReplicas": 2,
+            "currentRevision": "db-1",
             "updateRevision": "db-1",
         },
     )
@@ -61,7 +65,7 @@ def remove(name: str) -> Callable[[Manifests], Any]:
     )
 
 
-COUNTED = ("replicas", "readyReplicas", "availableReplicas")
+COUNTED = ("replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas")
 
 
 def _none(field: str) -> Callable[[Manifests], object]:
@@ -85,12 +89,47 @@ def becomes_available(seconds: int) -> Callable[[Manifests], None]:
     )
 
 
+UPDATED = both(put("db/status/updateRevision", "db-2"), put("db/status/updatedReplicas", 0))
 PARALLEL = put("db/spec/podManagementPolicy", "Parallel")
 FEWER = put("db/spec/replicas", 1)
 
 
-def test_a_correct_stateful_set() -> None:
-    assert findings(state(with_set())) == []
+IS_OF_AN_EARLIER = both(put("db/status/currentRevision", "db-0"), put("db/status/currentReplicas", 0))
+
+
+def has_quota(manifests: Manifests) -> None:
+    manifests["q"] = manifest("ResourceQuota", "q", namespace="other")
+
+
+def revisions(*numbers: int) -> Callable[[Manifests], None]:
+    """Return a change by which the set has these revisions, of the template that it has then."""
+
+    def change(manifests: Manifests) -> None:
+        of = manifests["db"]
+        data = {"spec": {"template": {**copy.deepcopy(of["spec"]["template"]), "$patch": "replace"}}}
+        for number in numbers:
+            fields: dict[str, Any] = {"revision": number, "data": data, "metadata": owner(of)}
+            name, api = f"db-{number}", "apps/v1"
+            manifests[f"revision {number}"] = manifest(
+                "ControllerRevision", name, api=api, namespace="other", **fields
+            )
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _: None,
+        revisions(0, 1),
+        both(IS_OF_AN_EARLIER, put("db/spec/updateStrategy", {"type": "OnDelete"})),
+        both(revisions(1), put("db/spec/template/spec/hostname", "refused"), has_quota),
+    ],
+)
+def test_a_correct_stateful_set(change: Callable[[Manifests], object]) -> None:
+    manifests = with_set()
+    change(manifests)
+    assert findings(state(manifests)) == []
 
 
 @pytest.mark.parametrize(
@@ -100,11 +139,11 @@ def test_a_correct_stateful_set() -> None:
         (FEWER, "has pods too many: db-1"),
         (put("db/spec/ordinals", {"start": 1}), "lacks the pods db-2|has pods too many: db-0"),
         (both(FEWER, UNREADY, PARALLEL), "has pods too many: db-1"),
-        (put("db/status/updateRevision", "db-2"), "has pods of an earlier revision: db-0, db-1"),
+        (UPDATED, "has pods of an earlier revision: db-0, db-1"),
         (
             both(
                 put("db/spec/updateStrategy/rollingUpdate/partition", 1),
-                put("db/status/updateRevision", "db-2"),
+                UPDATED,
             ),
             "has pods of an earlier revision: db-1",
         ),
@@ -114,6 +153,14 @@ def test_a_correct_stateful_set() -> None:
             "lacks the pods db-1|shows 0 availableReplicas in its status, and its pods are 1",
         ),
         (put("db/status/readyReplicas", 1), "shows 1 readyReplicas in its status, and its pods are 2"),
+        (put("db/status/currentReplicas", 1), "shows 1 currentReplicas in its status, and its pods are 2"),
+        (put("db/status/updatedReplicas", 1), "shows 1 updatedReplicas in its status, and its pods are 2"),
+        (IS_OF_AN_EARLIER, "is updated, and its current revision is db-0"),
+        (revisions(1, 2), "has the update revision db-1, and the latest is db-2"),
+        (
+            both(revisions(1), put("db/spec/template/spec/hostname", "other")),
+            "has another template than its latest revision, db-1",
+        ),
         (put("db/metadata/generation", 2), "has a status of generation 1 only"),
     ],
 )
@@ -130,9 +177,6 @@ def _findings(change: Callable[[Manifests], object], *refused: str) -> list[str]
     return [str(each) for each in findings(replace(state(manifests), refusals=frozenset(refused)))]
 
 
-UPDATED = put("db/status/updateRevision", "db-2")
-
-
 def _squatter(manifests: Manifests) -> None:
     manifests["squatter"] = pod("db-1", namespace="other", uid="squatter")
 
@@ -141,7 +185,7 @@ def _ending_claim(manifests: Manifests) -> None:
     claim = {"metadata": {"name": "data"}, "spec": {}}
     manifests["db"]["spec"]["volumeClaimTemplates"] = [claim]
     metadata = {"deletionTimestamp": rfc3339(NOW), "finalizers": ["example.com/f"]}
-    manifests["claim"] = manifest("PersistentVolumeClaim", "data-db-1", namespace="other", metadata=metadata)
+    manifests["ending"] = manifest("PersistentVolumeClaim", "data-db-1", namespace="other", metadata=metadata)
 
 
 @pytest.mark.parametrize("change", [_squatter, _ending_claim])
@@ -166,9 +210,9 @@ def test_a_pod_that_is_refused_stops_its_set() -> None:
     "change",
     [
         both(FEWER, UNREADY),
-        both(UNREADY, put("db/status/updateRevision", "db-2")),
+        both(UNREADY, UPDATED),
         both(becomes_available(181), put("db/status/availableReplicas", 0)),
-        both(put("db/spec/updateStrategy", {"type": "OnDelete"}), put("db/status/updateRevision", "db-2")),
+        both(put("db/spec/updateStrategy", {"type": "OnDelete"}), UPDATED),
     ],
     ids=["scaling down waits", "the update waits", "not available", "on delete"],
 )
