@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from nominee.lab.chaos.rest.state import Finding, State, name_of
+from google.protobuf.message import Message
+
+from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_terminating, metadata_of
@@ -77,6 +79,30 @@ def volume_claims(state: State) -> Iterator[Finding]:
         if volume.status.phase == "Bound" and named != volume.metadata.name:
             text = f"is bound to the claim {volume.spec.claimRef.name}, which is not bound to it"
             yield Finding(name_of(volume), text)
+        else:
+            yield from _phases(volume, owner)
+
+
+def _phases(volume: core.PersistentVolume, owner: Message | None) -> Iterator[Finding]:
+    """Find phases of a volume, and of its claim `owner`, that do not follow from their references.
+
+    A volume that terminates may have any. One whose claim names no volume, or another one, is being bound, or
+    waits for its deletion; one whose reference has no uid is a user's reservation.
+    Source: kube-controller-manager 1.36, volume/persistentvolume/pv_controller.go, syncVolume.
+    """
+    uid, name = volume.spec.claimRef.uid, volume.metadata.name
+    if is_terminating(volume):
+        return
+    if not isinstance(owner, core.PersistentVolumeClaim):
+        expected = {"Released", "Failed"} if uid else {"Available"}
+    elif owner.spec.volumeName == name:
+        expected = {"Bound"}
+        if owner.status.phase != "Bound":
+            yield Finding(name_of(owner), f"is {owner.status.phase}, and bound to the volume {name}")
+    else:
+        return
+    if volume.status.phase not in expected:
+        yield Finding(name_of(volume), f"is {volume.status.phase}, and should be {in_order(expected)}")
 
 
 def _uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:
@@ -114,6 +140,10 @@ def empty_namespaces(state: State) -> Iterator[Finding]:
         has_content = condition_is(namespace.status.conditions, "NamespaceContentRemaining")
         if is_terminating(namespace) and not has_own and not has_content:
             yield Finding(name_of(namespace), "terminates, and no content of it remains")
+        phase, is_deleted = namespace.status.phase, is_terminating(namespace)
+        if is_deleted is not (phase == "Terminating"):
+            deleted = "is deleted" if is_deleted else "is not deleted"
+            yield Finding(name_of(namespace), f"has the phase {phase}, and {deleted}")
 
 
 def leader_leases(state: State) -> Iterator[Finding]:

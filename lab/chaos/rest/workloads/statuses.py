@@ -77,6 +77,9 @@ def _budget(state: State, budget: policy.PodDisruptionBudget) -> Iterator[str]:
     allowed = max(healthy - desired, 0) if expected else 0
     if status.disruptionsAllowed != allowed:
         yield f"allows {status.disruptionsAllowed} disruptions, and its pods allow {allowed}"
+    is_allowed = condition_is(status.conditions, "DisruptionAllowed")
+    if is_allowed is not (status.disruptionsAllowed > 0):
+        yield f"allows {status.disruptionsAllowed} disruptions, and shows DisruptionAllowed={is_allowed}"
 
 
 def _is_uncountable(budget: policy.PodDisruptionBudget) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,20 @@ def _has_another_set(manifests: Manifests) -> None:
         manifests[name]["metadata"]["labels"] = {"app": "web", HASH: "replicas"}
 
 
+def _volume(phase: str, **reference: Any) -> Change:
+    """Return a change: the volume has this phase and reference, and its claim is gone."""
+
+    def change(manifests: Manifests) -> None:
+        del manifests["claim"]
+        manifests["volume"]["spec"] = {"claimRef": reference} if reference else {}
+        manifests["volume"]["status"]["phase"] = phase
+
+    return change
+
+
+GONE = {"namespace": "default", "name": "data", "uid": "gone"}
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -92,6 +107,25 @@ def _has_another_set(manifests: Manifests) -> None:
                 "deployment default/web shows 0 terminatingReplicas in its status, and its pods are 1",
             ],
         ),
+        (
+            put("budget/status/conditions/0/status", "False"),
+            ["poddisruptionbudget default/web allows 1 disruptions, and shows DisruptionAllowed=False"],
+        ),
+        (
+            put("other/status/phase", "Terminating"),
+            ["namespace other has the phase Terminating, and is not deleted"],
+        ),
+        (
+            put("other/metadata/deletionTimestamp", rfc3339(NOW)),
+            ["namespace other has the phase Active, and is deleted"],
+        ),
+        (put("volume/status/phase", "Released"), ["persistentvolume pv is Released, and should be Bound"]),
+        (
+            put("claim/status/phase", "Pending"),
+            ["persistentvolumeclaim default/data is Pending, and bound to the volume pv"],
+        ),
+        (_volume("Released"), ["persistentvolume pv is Released, and should be Available"]),
+        (_volume("Available", **GONE), ["persistentvolume pv is Available, and should be Failed, Released"]),
     ],
 )
 def test_a_wrong_field_is_found(change: Change, expected: list[str]) -> None:
@@ -107,6 +141,15 @@ def test_a_wrong_field_is_found(change: Change, expected: list[str]) -> None:
         both(put("deployment/spec/paused", value=True), put("deployment/status/conditions", TIMED_OUT)),
         both(put("deployment/spec/paused", value=True), put("deployment/status/conditions", FAILURE)),
         put("deployment/status/conditions", [{**TIMED_OUT[0], "reason": "NewReplicaSetAvailable"}]),
+        _volume("Available"),
+        _volume("Available", namespace="default", name="data"),
+        _volume("Released", **GONE),
+        _volume("Failed", **GONE),
+        both(
+            _volume("Pending"),
+            put("volume/metadata/deletionTimestamp", rfc3339(NOW)),
+            put("volume/metadata/finalizers", ["example.com/f"]),
+        ),
     ],
 )
 def test_a_correct_field_is_not_found(change: Change) -> None:
