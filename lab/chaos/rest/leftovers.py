@@ -106,7 +106,7 @@ def freed_by_restart(before: Mapping[str, Holdings], after: Mapping[str, Holding
 
 
 def held_twice(first: Mapping[str, Holdings], second: Mapping[str, Holdings]) -> dict[str, Holdings]:
-    """Return what processes held at both of two looks.
+    """Return the entries that processes held at both of two looks.
 
     A call that is under way at one of them, as of a controller that tries again, has containers of its own.
     """
