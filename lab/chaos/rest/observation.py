@@ -133,9 +133,11 @@ async def observe(cluster: ScenarioCluster, expectations: Expectations) -> State
 async def _with_past(cluster: ScenarioCluster, state: State) -> State:
     """Return the state with the facts of the history that it needs, which is slow to read, and refusals."""
     queue, jobs = state.debug.get((SCHEDULER, QUEUE)), state.of(kinds.JOB)
-    others = [pod for _, pod in entries_of_others(queue, state.of(kinds.POD))]
+    entries = list(entries_of_others(queue, state.of(kinds.POD)))
+    others = [pod for _, pod in entries]
     if others:
-        changed = last_changes_of_room(await cluster.history(), others)
+        rejectors = {plugin for entry, _ in entries for plugin in entry["plugins"]}
+        changed = last_changes_of_room(await cluster.history(), others, rejectors)
         state = replace(state, room_changed=changed)
     if others or any(
         path.startswith(EXPLANATION) and fits_somewhere(document)

@@ -9,7 +9,7 @@ Source: kube-scheduler 1.36, the pod group cycle (KEP-4671), selectHost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,8 @@ _OF_VOLUMES: Final = frozenset({
     *(kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.CSI_STORAGE_CAPACITY),
 })  # fmt: skip
 """The kinds of which every write counts for a pod that needs some."""
+_OF_LABELS: Final = frozenset({"InterPodAffinity", "PodTopologySpread"})
+"""The plugins that have registered changes of a waiting pod's own labels (EventsToRegister)."""
 _NEVER: Final = float("-inf")
 _HARD: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -41,17 +43,21 @@ class _Needs:
     """Where other pods are: affinity, anti-affinity and spread."""
     devices: bool = False
     volumes: bool = False
+    labels: bool = False
+    """Their own labels: other pods may keep away from them."""
 
 
 def last_changes_of_room(
-    history: Iterable[Revision], waiting: Iterable[core.Pod]
+    history: Iterable[Revision], waiting: Iterable[core.Pod], rejectors: Collection[str] = ()
 ) -> Mapping[Group | None, float]:
     """Return when the last writes may have made room for pods that wait, in seconds since the epoch.
+
+    `rejectors` are the plugins that rejected them.
 
     Under the name of a group is the last write that took back a nomination of a pod of it, under None the
     last other one.
     """
-    needs, times = _needs(list(waiting)), dict[Group | None, float]()
+    needs, times = _needs(list(waiting), rejectors), dict[Group | None, float]()
     for each in history:
         if each.is_readable and _may_make_room(each, needs):
             times[_group_that_lost_a_nomination(each)] = each.time
@@ -79,9 +85,10 @@ def _group_that_lost_a_nomination(revision: Revision) -> Group | None:
     return _group_of(pod) if _asks(before) == _asks(pod) else None
 
 
-def _needs(pods: list[core.Pod]) -> _Needs:
+def _needs(pods: list[core.Pod], rejectors: Collection[str]) -> _Needs:
     return _Needs(
         pods=any(map(_looks_at_pods, pods)),
+        labels=not _OF_LABELS.isdisjoint(rejectors),
         devices=any(pod.spec.resourceClaims or any(map(is_extended, pod_requests(pod))) for pod in pods),
         volumes=any(map(claims_of, pods)),
     )
@@ -126,7 +133,8 @@ def _is_freed(before: core.Pod | None, after: core.Pod | None, needs: _Needs) ->
         return True
     is_member = after.spec.HasField("schedulingGroup")
     if not after.spec.nodeName:
-        return is_member and _asks(before) != _asks(after)
+        is_relabelled = dict(before.metadata.labels) != dict(after.metadata.labels)
+        return is_member and ((needs.labels and is_relabelled) or before.spec != after.spec)
     if not before.spec.nodeName:
         return is_member or needs.pods
     is_relabelled = dict(before.metadata.labels) != dict(after.metadata.labels)

@@ -109,7 +109,7 @@ def _counts(history: History, *waiting: core.Pod) -> bool:
         (pod("a", node="n1"), pod("a", node="n1", phase="Succeeded"), True),
         (pod("a"), _refused(), False),
         (pod("a"), _labelled(pod("a")), False),
-        (_member(), _labelled(_member()), True),
+        (_member(), _labelled(_member()), False),
         (pod("a", node="n1"), _labelled(pod("a", node="n1")), False),
         (pod("a", node="n1", cpu="1"), pod("a", node="n1", cpu="2"), False),
         (pod("a", node="n1", cpu="2"), pod("a", node="n1", cpu="1"), True),
@@ -156,6 +156,13 @@ def test_a_pod_of_a_group_may_need_more_than_room(what: str, before: Message, af
     history = History().put(before).wait(5).put(after)
     assert _counts(history, _asking(what))
     assert not _counts(history, _asking())
+
+
+@pytest.mark.parametrize(("rejector", "expected"), [("InterPodAffinity", True), ("NodeResourcesFit", False)])
+def test_the_labels_of_a_member_count_for_plugins_that_look_at_them(rejector: str, expected: bool) -> None:
+    history = History().put(_member()).wait(1).put(_labelled(_member()))
+    times = last_changes_of_room(history.revisions, [_member()], [rejector])
+    assert (times[None] == history.revisions[-1].time) is expected
 
 
 def test_what_comes_takes_room() -> None:
