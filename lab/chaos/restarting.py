@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nominee.lab.chaos.rest.due import due_seconds
 from nominee.lab.chaos.rest.kubelets import has_deferred_resizes
@@ -25,9 +25,6 @@ from nominee.lab.scenario.cluster import ScenarioCluster
 from nominee.localcluster.cluster import ClusterError
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
-
-if TYPE_CHECKING:
-    from nominee.simulation.leftovers import Holdings
 
 RESTARTED_SECONDS: Final = 40.0
 """For so long the new processes have time: kubelets retry pending resizes after 30 s, as upstream's do."""
@@ -74,17 +71,16 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
     try:
         if kept := await _kept(cluster):
             return "; ".join(sorted(map(str, kept))[:_NAMED_MAX])
-        began, held = await _held(cluster)
         state = await observe(cluster, expectations)
         for _ in range(_WAITS_MAX):
             first = state
             # What was due may have made room that no event announces.
             if pause := _pause(state):
-                state, began, held = await _later(cluster, expectations, pause)
+                state = await _later(cluster, expectations, pause)
             # A deadline that is over meanwhile is no change by the restart.
             due = due_seconds(state, RESTARTED_SECONDS + LATER_SECONDS)
             if due:
-                state, began, held = await _later(cluster, expectations, due)
+                state = await _later(cluster, expectations, due)
             # A pod that has got a node by the flush may have freed one that is being drained now. A pod that
             # waits on as before has waited for long enough.
             if not due and facts(state) == facts(first) and not has_unwritten_attempts(state):
@@ -92,6 +88,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
         if runs_on(state):
             return ""
         before, lost = facts(state), losses_of(state)
+        began, held = len(await cluster.history()), cluster.holdings()
         await cluster.clock.sleep(BETWEEN_SECONDS)
         held = held_twice(held, cluster.holdings())
         await cluster.crash_all()
@@ -149,18 +146,11 @@ def _pause(state: State) -> float:
     return max(seconds)
 
 
-async def _later(
-    cluster: ScenarioCluster, expectations: Expectations, seconds: float
-) -> tuple[State, int, Mapping[str, Holdings]]:
-    """Return the state after this time, when nothing changes any more, and the result of `_held`."""
+async def _later(cluster: ScenarioCluster, expectations: Expectations, seconds: float) -> State:
+    """Return the state after this time, when nothing changes any more."""
     await cluster.clock.sleep(seconds)
     await _become_steady(cluster, expectations)
-    return await observe(cluster, expectations), *await _held(cluster)
-
-
-async def _held(cluster: ScenarioCluster) -> tuple[int, Mapping[str, Holdings]]:
-    """Return the number of writes before, and the holdings of each process."""
-    return len(await cluster.history()), cluster.holdings()
+    return await observe(cluster, expectations)
 
 
 async def _become_steady(cluster: ScenarioCluster, expectations: Expectations) -> None:

@@ -89,18 +89,22 @@ def _of_tainted_nodes(state: State) -> Iterator[float]:
 
     The time begins when the controller first sees the pod on the tainted node, and again when it starts.
     """
-    taints = {node.metadata.name: _no_execute(node) for node in state.of(kinds.NODE)}
+    for pod, seconds in tolerated_seconds(state):
+        if not is_terminating(pod):
+            yield state.now + seconds
+
+
+def tolerated_seconds(state: State) -> Iterator[tuple[core.Pod, int]]:
+    """Yield the pods that tolerate a taint NoExecute of their node for a while, and for how long."""
+    taints = {
+        node.metadata.name: [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
+        for node in state.of(kinds.NODE)
+    }
     for pod in state.of(kinds.POD):
-        if is_terminating(pod):
-            continue
         for taint in taints.get(pod.spec.nodeName, ()):
             first = next((each for each in pod.spec.tolerations if tolerates(each, taint)), None)
             if first is not None and first.HasField("tolerationSeconds"):
-                yield state.now + first.tolerationSeconds
-
-
-def _no_execute(node: core.Node) -> list[core.Taint]:
-    return [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
+                yield pod, first.tolerationSeconds
 
 
 def _of_tainted_devices(state: State) -> Iterator[float]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from nominee.lab.chaos.cases.perturbations import JUMP_SECONDS
+from nominee.lab.chaos.rest.due import tolerated_seconds
 from nominee.lab.chaos.rest.state import State
 from nominee.lab.chaos.rest.workloads.owners import CONTROLLERS
 from nominee.lab.history.revision import Revision
@@ -15,7 +16,6 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import controller_of, has_ended, is_terminating, metadata_of
 from nominee.machinery.api.pb import batch, core
 from nominee.machinery.runtime.clock import from_time
-from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
 from nominee.machinery.wire.values.cron_schedule import NEVER, parse
 
 REPEATED_SECONDS: Final = 160.0
@@ -64,16 +64,8 @@ def _frequent_cron_jobs(state: State) -> Iterator[batch.CronJob]:
 
 def _replaced_pods(state: State) -> Iterator[core.Pod]:
     """Yield the pods of owners that are to be evicted from their nodes, and were created not long ago."""
-    taints = {
-        node.metadata.name: [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
-        for node in state.of(kinds.NODE)
-    }
-    for pod in state.of(kinds.POD):
-        if has_ended(pod) or controller_of(pod) is None:
-            continue
-        for taint in taints.get(pod.spec.nodeName, ()):
-            first = next((each for each in pod.spec.tolerations if tolerates(each, taint)), None)
-            if first is not None and first.HasField("tolerationSeconds"):
-                age = state.now - from_time(pod.metadata.creationTimestamp)
-                if age - _EVICTED_SECONDS < first.tolerationSeconds < REPEATED_SECONDS:
-                    yield pod
+    for pod, seconds in tolerated_seconds(state):
+        age = state.now - from_time(pod.metadata.creationTimestamp)
+        is_owned = controller_of(pod) is not None and not has_ended(pod)
+        if is_owned and age - _EVICTED_SECONDS < seconds < REPEATED_SECONDS:
+            yield pod

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from nominee.lab.history.invariants.checking.pods import same_pod_before
+from nominee.lab.chaos.rest.past.pod_writes import pod_writes
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import POD
 from nominee.machinery.scheduling.priority import pod_priority
 
 
@@ -31,11 +30,8 @@ def left_nodes(history: Iterable[Revision]) -> Iterator[LeftNode]:
     A pod that was nominated to the node of its binding before, as PreBind takes long, left the former one.
     """
     former: dict[str, set[str]] = {}
-    for revision in history:
-        if revision.kind is not POD or revision.is_state or not revision.is_readable:
-            continue
-        before, pod = same_pod_before(revision), revision.after(POD)
-        if before is None or pod is None or before.spec.nodeName:
+    for revision, before, pod in pod_writes(history):
+        if before is None or before.spec.nodeName:
             continue
         uid, nominated = pod.metadata.uid, before.status.nominatedNodeName
         if not pod.spec.nodeName:

@@ -24,7 +24,7 @@ from nominee.machinery.wire.values import index_ranges
 from nominee.machinery.wire.values.scalars import parse_time
 
 _SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-INT32_MAX: Final = 2**31 - 1
+_INT32_MAX: Final = 2**31 - 1
 _BACK_OFF_SECONDS_MAX: Final = 690.0
 """Ten minutes, and the time for all other findings."""
 _COMPLETED_SECONDS_MAX: Final = JUMP_SECONDS + 65.0
@@ -60,7 +60,7 @@ def jobs(state: State) -> Iterator[Finding]:
                 name_of(job), f"shows {shown} terminating in its status, and its pods are {terminating}"
             )
         yield from _progress(job, len(live))
-        if _is_to_end(job) and not _is_finished(job) and not _ending(state, job):
+        if _is_to_end(job) and not _is_finished(job) and not terminating:
             seconds = {"seconds_max": _COMPLETED_SECONDS_MAX} if _is_early(job) else {}
             yield Finding(name_of(job), "is to end, and no pod of it terminates", **seconds)
         for pod in state.pods_by_namespace.get(job.metadata.namespace, ()):
@@ -84,7 +84,7 @@ def _progress(job: batch.Job, live: int) -> Iterator[Finding]:
         seconds = {"seconds_max": _COMPLETED_SECONDS_MAX} if _is_early(job) else {}
         yield Finding(name, "has pods in its status that it is still to count", **seconds)
     if spec.completionMode == "Indexed":
-        number = sum(map(len, index_ranges.ranges(status.completedIndexes, INT32_MAX)))
+        number = sum(map(len, index_ranges.ranges(status.completedIndexes, _INT32_MAX)))
         if status.succeeded != number:
             yield Finding(name, f"shows {status.succeeded} succeeded, and {number} completed indexes")
     if not status.HasField("startTime") and not spec.suspend:

@@ -29,7 +29,8 @@ def stateful_sets(state: State) -> Iterator[Finding]:
         pods = [pod for pod in pods if is_controlled_by(pod, each)]
         ready = sum(_is_ready(pod) for pod in pods)
         waits = ready != len(pods) or any(is_terminating(pod) for pod in pods)
-        settled = None if waits else due_of(pods, each.spec.minReadySeconds, state.now)
+        available = due_of(pods, each.spec.minReadySeconds, state.now)
+        settled = None if waits else available
         due = 0.0 if each.spec.podManagementPolicy == "Parallel" else settled
         missing = missing_names(state, each)
         refused = [name for name in missing if may_refuse(state, each) or _is_taken(state, each, name)]
@@ -48,8 +49,8 @@ def stateful_sets(state: State) -> Iterator[Finding]:
         if {updated, ready, len(pods)} == {each.spec.replicas}:
             yield from _completion(each)
         yield from _latest(state, each)
-        if (at := due_of(pods, each.spec.minReadySeconds, state.now)) is not None:
-            yield from wrong_numbers(each, {"availableReplicas": ready}, at)
+        if available is not None:
+            yield from wrong_numbers(each, {"availableReplicas": ready}, available)
 
 
 def _completion(of: apps.StatefulSet) -> Iterator[Finding]:
