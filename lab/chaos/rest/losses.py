@@ -36,27 +36,28 @@ _UNSCHEDULABLE: Final = "Unschedulable"
 class Losses:
     """The knowledge that a restart takes from the processes of a cluster.
 
-    `nodes`: where the scheduler keeps room for a gated pod that was nominated before; one that starts enters
-    no nomination of a gated pod (kube-scheduler 1.36, moveToActiveQ). `gated_pods`: these pods; a scheduler
-    that starts knows of no preemption, tries one that is gated since its own began, and clears a nomination
-    that helps no more (preemption.go; kubernetes/kubernetes#141694). `late_attempts`: pods of groups, tried
-    after all that may have made room: the next attempt may take other nodes, and preempt pods there, as which
-    nodes have victims depends on those of the first pods (pods come and go then). `gated_members`: pods of
-    groups that wait for evictions, though none is under way at rest. `misplaced_pods`: pods on a node that
-    has lost a label of theirs, which a kubelet that starts refuses (kubernetes/kubernetes#124586, open in
-    1.36); their owners create others, and nodes come for these.
+    `nodes`: where the scheduler keeps room for one of the `nominees`. These are gated pods that were
+    nominated before; a scheduler that starts enters no nomination of a gated pod (kube-scheduler 1.36,
+    moveToActiveQ), knows of no preemption, tries a pod that is gated since its own began, and clears a
+    nomination that helps no more (preemption.go; kubernetes/kubernetes#141694). And pods whose nomination may
+    have been meant for a former pod of the name: no attempt has cleared it yet. `late_attempts`: pods of
+    groups, tried after all that may have made room: the next attempt may take other nodes, and preempt pods
+    there, as which nodes have victims depends on those of the first pods (pods come and go then).
+    `gated_members`: pods of groups that wait for evictions, though none is under way at rest.
+    `misplaced_pods`: pods on a node that has lost a label of theirs, which a kubelet that starts refuses
+    (kubernetes/kubernetes#124586, open in 1.36); their owners create others, and nodes come for these.
     `rivals`: autoscalers of pods that others had, too, whose targets are gone: a selector counts as long as
     its autoscaler exists (kube-controller-manager 1.36, horizontal.go, hpaSelectors), and a new controller
     has none of these. `hinted_nodes`: those that an autoscaler has in mind for a pod that waits though it
     fits alone, as in a group, or keeps since the places that it has in mind for its pods do not suffice,
-    while others would (cluster-autoscaler 1.36, Hints). `placed_pods`: those of the gated pods that an
+    while others would (cluster-autoscaler 1.36, Hints). `placed_pods`: those of the nominees that an
     autoscaler takes for placed by their nomination, and adds a node for when they have lost it. `delays`:
     whether the autoscaler waits after a failure, a scale-up or a deletion: nodes may come and go, and pods
     with them.
     """
 
     nodes: frozenset[str] = frozenset()
-    gated_pods: frozenset[str] = frozenset()
+    nominees: frozenset[str] = frozenset()
     late_attempts: frozenset[str] = frozenset()
     gated_members: frozenset[str] = frozenset()
     misplaced_pods: frozenset[str] = frozenset()
@@ -87,7 +88,7 @@ class Losses:
         return (
             (self.delays and is_moved)
             or (had_no_node and (rest in self.late_attempts or not freed.isdisjoint(present)))
-            or (rest in self.gated_pods and _is_nomination_cleared(former, present))
+            or (rest in self.nominees and _is_nomination_cleared(former, present))
             or (rest in self.misplaced_pods and FAILED in present)
         )
 
@@ -121,21 +122,28 @@ def has_unwritten_attempts(state: State) -> bool:
 def losses_of(state: State) -> Losses:
     """Return the knowledge that a restart takes from the processes now."""
     queue = state.debug.get((SCHEDULER, QUEUE)) or {"gated": (), "nominated": {}, "unschedulable": ()}
-    gated = {entry["pod"] for entry in queue["gated"]}
+    untried = {entry["pod"] for entry in queue["gated"]} | {*_heirs(state)}
     loop = state.debug.get((AUTOSCALER, LOOP)) or {}
-    kept = {node: found for node, pods in queue["nominated"].items() if (found := gated.intersection(pods))}
-    gated_pods = frozenset[str]().union(*kept.values())
+    kept = {node: found for node, pods in queue["nominated"].items() if (found := untried.intersection(pods))}
+    nominees = frozenset[str]().union(*kept.values())
     return Losses(
         nodes=frozenset(kept),
-        gated_pods=gated_pods,
+        nominees=nominees,
         late_attempts=frozenset(_late_attempts(queue, state)),
         gated_members=frozenset(_gated_members(queue, state)),
         misplaced_pods=frozenset(_misplaced_pods(state)),
         rivals=frozenset(_rivals(state)),
         hinted_nodes=frozenset(node for each in _HINTS for node in loop.get(each, ())),
-        placed_pods=gated_pods if loop else frozenset(),
+        placed_pods=nominees if loop else frozenset(),
         delays=bool(loop and any(loop[each] for each in _WAITS)),
     )
+
+
+def _heirs(state: State) -> Iterator[str]:
+    """Yield the pods whose nomination may have been meant for a former pod of the name."""
+    for pod in state.of(kinds.POD):
+        if pod.metadata.uid in state.inherited_nominations:
+            yield str(key_of(pod))
 
 
 def _late_attempts(queue: Json, state: State) -> Iterator[str]:

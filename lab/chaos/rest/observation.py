@@ -12,6 +12,7 @@ from nominee.lab.chaos.rest.copies import STATE, WITH_STATE, scopes_of
 from nominee.lab.chaos.rest.memory import MEMORY
 from nominee.lab.chaos.rest.nodes import AUTOSCALER, CLOUD, EVENTS, GIVEN_UP, GROUPS, LOOP, too_small
 from nominee.lab.chaos.rest.past.changes_of_room import last_changes_of_room
+from nominee.lab.chaos.rest.past.inherited_nominations import inherited_nominations
 from nominee.lab.chaos.rest.past.left_nodes import left_nodes
 from nominee.lab.chaos.rest.past.listed_jobs import listed_jobs
 from nominee.lab.chaos.rest.past.other_dependents import owners_of_others
@@ -144,6 +145,8 @@ async def _with_past(cluster: ScenarioCluster, state: State) -> State:
         for (_, path), document in state.debug.items()
     ):
         state = replace(state, left_nodes=tuple(left_nodes(await cluster.history())))
+    if queue is not None and queue["nominated"]:
+        state = replace(state, inherited_nominations=inherited_nominations(await cluster.history()))
     if any(map(is_unreserved, state.of(kinds.RESOURCE_CLAIM))):
         state = replace(state, unreserved_claims=unreserved_claims(await cluster.history()))
     if owners := list(lacking(state)):

@@ -168,13 +168,13 @@ def _new_nodes(pods: Collection[str], before: Facts, now: Facts) -> dict[str, st
 
 
 def _taken(lost: Losses, before: Facts, now: Facts) -> Iterator[str]:
-    """Yield the nodes without room for a gated pod now that another pod which waited has got, or may get.
+    """Yield the nodes without room for a nominee now that another pod which waited has got, or may get.
 
-    The room that was kept for the gated pod and that of victims together may suffice for the other one.
+    The room that was kept for the nominee and that of victims together may suffice for the other one.
     """
-    gated = {f"pod {each}" for each in lost.gated_pods}
+    nominees = {f"pod {each}" for each in lost.nominees}
     for each in before.keys() & now.keys():
-        if f"{OF_NODE}{NONE}" in before[each] and each[0] not in gated:
+        if f"{OF_NODE}{NONE}" in before[each] and each[0] not in nominees:
             more = now[each] - before[each]
             yield from (node for node in lost.nodes if more & {f"{OF_NODE}{node}", f"{NOMINATION}{node}"})
 

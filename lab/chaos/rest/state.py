@@ -104,10 +104,11 @@ class State:
     copy, by `namespace/name`, from before the documents. `now` is in seconds since the epoch. `left_nodes`
     are read only where a pod waits that fits, or may fit, `unreserved_claims`, by uid, where a claim is
     allocated and not reserved, and `listed_jobs`, by uid, where a CronJob does not list a Job that runs.
-    `room_changed` is when the last writes may have made room, where a pod of a group waits. `refusals` are
-    the owners that lack pods, by uid, and whose pods the API server refuses for a reason that the objects
-    show, as a LimitRange or a PriorityClass that is gone. `other_owners` are those of objects of other kinds,
-    by uid, where an owner waits for dependents and has none.
+    `inherited_nominations`, by uid, are read where the scheduler respects nominations. `room_changed` is when
+    the last writes may have made room, where a pod of a group waits. `refusals` are the owners that lack
+    pods, by uid, and whose pods the API server refuses for a reason that the objects show, as a LimitRange or
+    a PriorityClass that is gone. `other_owners` are those of objects of other kinds, by uid, where an owner
+    waits for dependents and has none.
     """
 
     objects: Mapping[AnyKind, Sequence[Message]]
@@ -117,6 +118,7 @@ class State:
     revisions: Mapping[Scope, Mapping[str, str]] = field(default_factory=dict)
     expectations: Expectations = field(default_factory=Expectations)
     left_nodes: Sequence[LeftNode] = ()
+    inherited_nominations: frozenset[str] = frozenset()
     unreserved_claims: frozenset[str] = frozenset()
     listed_jobs: frozenset[str] = frozenset()
     room_changed: Mapping[Group | None, float] = field(default_factory=lambda: {None: float("inf")})
