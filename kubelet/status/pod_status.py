@@ -45,6 +45,11 @@ _CONDITION_ORDER = {
         )
     )
 }
+_UNKNOWN = core.ContainerStateTerminated(
+    exitCode=137,
+    reason="ContainerStatusUnknown",
+    message="The container could not be located when the pod was terminated",
+)
 PREEMPTED_CONDITION = "Pod was preempted by Kubelet to accommodate a critical pod."
 
 
@@ -97,7 +102,7 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
         status.observedGeneration = pod.metadata.generation
     if sandbox is not None:
         _write_addresses(status, view, sandbox)
-        _write_containers(status, pod, sandbox, view.waiting)
+        _write_containers(status, view, sandbox)
     status.phase = _phase(view)
     if view.outcome is not None:
         status.reason, status.message = view.outcome.reason, view.outcome.message
@@ -157,9 +162,8 @@ def _write_addresses(status: core.PodStatus, view: View, sandbox: PodSandbox) ->
         status.podIPs.add(ip=ip)
 
 
-def _write_containers(
-    status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox, waiting: Mapping[str, Waiting]
-) -> None:
+def _write_containers(status: core.PodStatus, view: View, sandbox: PodSandbox) -> None:
+    pod, waiting, lost = view.pod, view.waiting, _lost(view, sandbox)
     images = {row.name: row.image for row in (*pod.spec.initContainers, *pod.spec.containers)}
     del status.initContainerStatuses[:]
     del status.containerStatuses[:]
@@ -168,7 +172,9 @@ def _write_containers(
         row = rows.add()
         _write_container(row, container, images.get(container.name, ""), pod)
         row.started = container.state == "running" and not container.starting
-        if container.name in waiting and not container.id:
+        if container.name in lost:
+            row.state.terminated.CopyFrom(_UNKNOWN)
+        elif container.name in waiting and not container.id:
             row.state.waiting.reason, row.state.waiting.message = waiting[container.name]
         if container.last_id:
             last = row.lastState.terminated
@@ -192,6 +198,18 @@ def _write_containers(
         )
 
 
+def _lost(view: View, sandbox: PodSandbox) -> frozenset[str]:
+    """Return the containers that count as failed because the pod ended before any of them has started.
+
+    Of a pod with init containers that is the first of these: the others cannot have started.
+    Source: kubelet 1.36, TerminatePod.
+    """
+    if not view.terminal or sandbox.begun or not sandbox.containers:
+        return frozenset()
+    first = sandbox.containers[0]
+    return frozenset([first.name] if first.init else [container.name for container in sandbox.containers])
+
+
 def _write_container(row: core.ContainerStatus, container: Container, image: str, pod: core.Pod) -> None:
     row.name = container.name
     row.image = image
@@ -208,8 +226,7 @@ def _write_state(state: core.ContainerState, container: Container, pod: core.Pod
         state.waiting.reason = crash_loop.REASON
         state.waiting.message = crash_loop.message(pod, container.name, container.crashes)
     elif container.state == "waiting":
-        state.waiting.reason = "PodInitializing" if pod.spec.initContainers and not container.init else ""
-        state.waiting.reason = state.waiting.reason or "ContainerCreating"
+        state.waiting.reason = "PodInitializing" if pod.spec.initContainers else "ContainerCreating"
     elif container.state == "running":
         state.running.startedAt.CopyFrom(clock.to_time(container.started))
     else:
@@ -251,7 +268,7 @@ def _write_conditions(
         _set(status, "Initialized", False, "ContainersNotInitialized", message, view, features, now)
     else:
         _set(status, "Initialized", True, "", "", view, features, now)
-    reason, message = ("PodFailed", "") if is_failed else _unready(status, sandbox)
+    reason, message = ("PodFailed", "") if is_failed else _unready(status, view, sandbox)
     _set(status, "ContainersReady", not reason, reason, message, view, features, now)
     if not reason:
         reason, message = _unmet_gates(status, view.pod)
@@ -273,11 +290,14 @@ def _unmet_gates(status: core.PodStatus, pod: core.Pod) -> tuple[str, str]:
     return ("ReadinessGatesNotReady", ", ".join(lines)) if lines else ("", "")
 
 
-def _unready(status: core.PodStatus, sandbox: PodSandbox) -> tuple[str, str]:
-    """Reason and message of Ready=False; empty when all containers are ready."""
+def _unready(status: core.PodStatus, view: View, sandbox: PodSandbox) -> tuple[str, str]:
+    """Reason and message of Ready=False; empty when all containers are ready.
+
+    A deleted pod that never ran is Failed only after its conditions. Source: kubelet 1.36, TerminatePod.
+    """
     if status.phase == "Succeeded":
         return "PodCompleted", ""
-    if status.phase == "Failed":
+    if status.phase == "Failed" and (sandbox.begun or view.outcome is not None):
         return "PodFailed", ""
     names = [one.name for one in sandbox.containers if (one.sidecar or not one.init) and not one.ready]
     return (

@@ -195,6 +195,36 @@ def test_a_pod_whose_containers_are_still_to_start_has_no_address() -> None:
     assert not objects.condition_is(status.conditions, "PodReadyToStartContainers")
 
 
+@pytest.mark.parametrize("init", [False, True])
+def test_a_container_that_might_have_started_counts_as_failed_when_its_pod_ends(init: bool) -> None:
+    pod, known = a_pod(), status_features(Version(1, 36), Gates("kubelet", Version(1, 36)))
+    if init:
+        pod.spec.initContainers.add(name="first")
+        pod.spec.initContainers.add(name="second")
+    waiting = runtime.prepare(pod, now=NOW)
+    status = build(view(pod, sandbox=waiting, pending=None, terminal=True), known)
+    rows = (*status.initContainerStatuses, *status.containerStatuses)
+    assert (rows[0].state.terminated.reason, rows[0].state.terminated.exitCode) == (
+        "ContainerStatusUnknown",
+        137,
+    )
+    assert [row.state.waiting.reason for row in rows[1:]] == ["PodInitializing"] * (len(rows) - 1)
+    assert status.phase == "Failed"
+    assert conditions(pod, sandbox=waiting, terminal=True)["Ready"] == ("False", "ContainersNotReady")
+    late = Outcome(reason="DeadlineExceeded", message="")
+    assert conditions(pod, sandbox=waiting, terminal=True, outcome=late)["Ready"] == ("False", "PodFailed")
+
+
+@pytest.mark.parametrize(("init", "reason"), [(False, "ContainerCreating"), (True, "PodInitializing")])
+def test_what_a_container_waits_for(init: bool, reason: str) -> None:
+    pod, known = a_pod(), status_features(Version(1, 36), Gates("kubelet", Version(1, 36)))
+    if init:
+        pod.spec.initContainers.add(name="first")
+    status = build(view(pod, sandbox=runtime.prepare(pod, now=NOW)), known)
+    rows = (*status.initContainerStatuses, *status.containerStatuses)
+    assert {row.state.waiting.reason for row in rows} == {reason}
+
+
 def test_a_completed_pod_has_reason_PodCompleted_in_all_its_conditions() -> None:
     pod = a_pod()
     started = view(pod).sandbox
