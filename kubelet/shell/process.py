@@ -112,8 +112,10 @@ class Kubelet:
         self.timers = Timers(clock)
         correlator = EventCorrelator()
         self.recorder, self.container_recorder = (
-            CorrelatingRecorder(client, "kubelet", clock=clock, instance=process.name, correlator=correlator)
-            for _ in range(2)
+            CorrelatingRecorder(
+                client, "kubelet", queue=queue, clock=clock, instance=process.name, correlator=correlator
+            )
+            for queue in ("", "containers")
         )
         # Other processes' nodes are of no interest, but one selector cannot name a hundred nodes: all bound
         # pods come, and those of others are dropped on arrival.

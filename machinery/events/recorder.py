@@ -49,7 +49,7 @@ class Recorded:
     """When it was recorded, in microseconds since the epoch; no two events have the same."""
     instance: str
     nanos: int = 0
-    """Below a microsecond, by component: two components record events of one object at the same time."""
+    """Below a microsecond, by recorder: two of them record events of one object at the same time."""
 
     @property
     def name(self) -> str:
@@ -63,8 +63,12 @@ class Recorded:
 
 
 class RecorderOptions(TypedDict, total=False):
-    """The options of any recorder; `per_second` and `burst` limit its requests."""
+    """The options of any recorder; `per_second` and `burst` limit its requests.
 
+    `queue` is a name for each of several recorders of one component.
+    """
+
+    queue: str
     clock: Clock
     per_second: float
     burst: int
@@ -83,7 +87,7 @@ class BufferedRecorder(ABC):
         self._client = client
         self._component = component
         self._instance = instance
-        self._nanos = crc32(component.encode()) % 1000
+        self._nanos = crc32((component + options.get("queue", "")).encode()) % 1000
         self._clock = options.get("clock") or SystemClock()
         rate, burst = options.get("per_second", PER_SECOND), options.get("burst", BURST)
         self._bucket = TokenBucket(rate, burst, self._clock.monotonic())

@@ -93,6 +93,14 @@ async def test_two_components_record_events_of_one_object_at_the_same_time() -> 
         assert sorted(event.reason for event in server.events.values()) == ["Created", "Scheduled"]
 
 
+async def test_two_recorders_of_a_component_record_events_of_one_object_at_the_same_time() -> None:
+    async with recording() as (one, server, clock), recording(queue="containers") as (other, more, _):
+        tell(one, pod())
+        tell(other, pod())
+        await drain(clock)
+    assert len({*server.events, *more.events}) == 2
+
+
 async def test_an_event_has_the_fields_of_a_real_one() -> None:
     async with recording() as (recorder, server, clock):
         tell(recorder, pod(), note="Successfully assigned ns/p to n1")
