@@ -184,6 +184,15 @@ class StartCrashedContainers:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeImages:
+    """Kill the containers of these names, unless they have crashed, and start them with these images."""
+
+    uid: str
+    images: Mapping[str, str]
+    resources: PodResources
+
+
+@dataclass(frozen=True, slots=True)
 class StartEphemeralContainers:
     """Start new ephemeral containers."""
 
@@ -287,6 +296,7 @@ RuntimeCall = (
     CreateSandbox
     | StartContainers
     | StartCrashedContainers
+    | ChangeImages
     | StartEphemeralContainers
     | ProbeContainers
     | CrashContainers

@@ -97,6 +97,13 @@ def restarting(pod: core.Pod, names: Iterable[str]) -> Iterator[ContainerEvent]:
         yield ContainerEvent(_refer(pod, name), "Killing", f"Container {name} resize requires restart")
 
 
+def changed(pod: core.Pod, names: Iterable[str]) -> Iterator[ContainerEvent]:
+    """Return the events of containers that are stopped because their image has changed."""
+    for name in names:
+        note = f"Container {name} definition changed, will be restarted"
+        yield ContainerEvent(_refer(pod, name), "Killing", note)
+
+
 def image_of(pod: core.Pod, name: str) -> str:
     """Return the image of a container."""
     return _images(pod)[name]

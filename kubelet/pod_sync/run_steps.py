@@ -117,11 +117,14 @@ def start(p: Pass) -> Trigger | PodInstruction | None:
 
 
 def restart(p: Pass) -> PodInstruction | None:
-    """Start crashed containers again, once their back-off is over.
+    """Start crashed containers again, once their back-off is over, and those whose image has changed.
 
     A container whose allocation has changed starts at once. Source: kubelet 1.36, GetBackoffKey: the
     resources are part of the back-off's key.
     """
+    images = _changed_images(p)
+    if images:
+        return _change_images(p, images)
     record, crashed = p.record, sandbox(p).crashed
     if not crashed:
         p.forget(Step.RESTART)  # it has passed where they were started, and that could not be saved
@@ -140,6 +143,28 @@ def restart(p: Pass) -> PodInstruction | None:
         return None
     _begin_run(p)
     return instructions.StartCrashedContainers(record.uid, names, allocated)
+
+
+def _changed_images(p: Pass) -> Mapping[str, str]:
+    """Return the new images of containers that run, or have crashed, with another one.
+
+    Source: kubelet 1.36, computePodActions (containerChanged).
+    """
+    spec = p.record.pod.spec
+    return {
+        own.name: new.image
+        for own, new in zip(sandbox(p).containers, (*spec.initContainers, *spec.containers), strict=False)
+        if own.image not in ("", new.image) and (own.state == "running" or own.crashed)
+    }
+
+
+def _change_images(p: Pass, images: Mapping[str, str]) -> PodInstruction:
+    """Start containers with other images, whatever the restartPolicy says."""
+    running = [one.name for one in sandbox(p).containers if one.state == "running" and one.name in images]
+    p.out.append(RecordContainerEvents(tuple(container_events.changed(p.record.pod, running))))
+    p.forget(Step.PROBE)
+    p.forget(Step.EXIT)
+    return instructions.ChangeImages(p.record.uid, images, p.node.allocated(p.record))
 
 
 def _begin_run(p: Pass) -> None:

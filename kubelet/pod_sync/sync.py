@@ -45,6 +45,7 @@ ON_SUCCESS: Final[Mapping[type[PodInstruction], Trigger | Next]] = {
     instructions.CreateSandbox: Trigger.SANDBOX_CREATED,
     instructions.StartContainers: Trigger.STARTED,
     instructions.StartCrashedContainers: Next.STEP,
+    instructions.ChangeImages: Next.STEP,
     instructions.StartEphemeralContainers: Next.STEP,
     instructions.ProbeContainers: Next.STEP,
     instructions.CrashContainers: Next.END,
@@ -176,6 +177,8 @@ def _container_events(
             return container_events.start_events(pod, names, version)
         case instructions.StartCrashedContainers(_, crashed, _):
             return container_events.start_events(pod, crashed, version)
+        case instructions.ChangeImages(_, images, _):
+            return container_events.start_events(pod, images, version)
         case instructions.StartEphemeralContainers(_, added):
             return container_events.start_events(pod, added, version)
         case instructions.SignalContainers(_, running):

@@ -96,6 +96,7 @@ def _container(uid: str, spec: core.Container, row: core.ContainerStatus, init: 
         sidecar=init and is_sidecar(spec),
         state="running" if running else "exited" if exited else "waiting",
         id=row.containerID or (container_id(uid, spec.name, row.restartCount) if running or exited else ""),
+        image=spec.image,
         restarts=row.restartCount,
         started=clock.from_time(begun),
         finished=clock.from_time(ended.finishedAt) if exited else 0.0,

@@ -53,7 +53,11 @@ class EmulatedRuntime:
         sandbox = self.sandboxes[call.uid]
         match call:
             case instructions.StartContainers(_, pod, resources):
-                return change.start(sandbox, resources, ip=sandbox.ip or self._address(pod), now=now)
+                images = {one.name: one.image for one in (*pod.spec.initContainers, *pod.spec.containers)}
+                ip = sandbox.ip or self._address(pod)
+                return change.start(sandbox, resources, ip=ip, now=now, images=images)
+            case instructions.ChangeImages(_, images, resources):
+                return change.change_images(sandbox, images, resources, now=now)
             case instructions.StartCrashedContainers(_, names, resources):
                 return change.rerun(sandbox, names, resources, now=now)
             case instructions.StartEphemeralContainers(_, names):

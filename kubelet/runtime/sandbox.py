@@ -36,6 +36,8 @@ class Container:
     sidecar: bool = False
     state: ContainerState = "waiting"
     id: str = ""
+    image: str = ""
+    """What it runs; "" where that is not known."""
     restarts: int = 0
     started: float = 0.0
     finished: float = 0.0
@@ -126,10 +128,22 @@ def prepare(pod: core.Pod, *, ip: str = "", now: float) -> PodSandbox:
     return PodSandbox(uid=pod.metadata.uid, started=now, ip=ip, containers=tuple(rows))
 
 
-def start(sandbox: PodSandbox, resources: PodResources, *, ip: str, now: float) -> PodSandbox:
+def start(
+    sandbox: PodSandbox,
+    resources: PodResources,
+    *,
+    ip: str,
+    now: float,
+    images: Mapping[str, str] | None = None,
+) -> PodSandbox:
     """Start all containers with these resources; ordinary init containers have run to completion."""
     begun = _each(sandbox, lambda container: _run(sandbox.uid, container, resources, now))
-    return replace(begun, ip=ip, pod_resources=resources.pod)
+    return with_images(replace(begun, ip=ip, pod_resources=resources.pod), images or {})
+
+
+def with_images(sandbox: PodSandbox, images: Mapping[str, str]) -> PodSandbox:
+    """Return the sandbox whose containers run these images, by name."""
+    return _each(sandbox, lambda one: replace(one, image=images.get(one.name, one.image)))
 
 
 def debug(sandbox: PodSandbox, names: Iterable[str], *, now: float) -> PodSandbox:
@@ -204,6 +218,19 @@ def rerun(sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, 
         return _run(sandbox.uid, again, resources, now)
 
     return _each(sandbox, started)
+
+
+def change_images(
+    sandbox: PodSandbox, images: Mapping[str, str], resources: PodResources, *, now: float
+) -> PodSandbox:
+    """Start containers again with other images: those that run are killed, and no back-off delays the others.
+
+    Source: kubelet 1.36, GetBackoffKey: the image is part of the back-off's key.
+    """
+    names = tuple(images)
+    begun = restart(sandbox, names, resources, now=now, ready=False)
+    calm = _each(begun, lambda one: replace(one, crashes=1) if one.crashed and one.name in images else one)
+    return with_images(rerun(calm, names, resources, now=now), images)
 
 
 def with_resources(sandbox: PodSandbox, resources: Mapping[str, Requirements]) -> PodSandbox:

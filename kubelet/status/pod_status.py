@@ -170,7 +170,7 @@ def _write_containers(status: core.PodStatus, view: View, sandbox: PodSandbox) -
     for container in sandbox.containers:
         rows = status.initContainerStatuses if container.init else status.containerStatuses
         row = rows.add()
-        _write_container(row, container, images.get(container.name, ""), pod)
+        _write_container(row, container, container.image or images.get(container.name, ""), pod)
         row.started = container.state == "running" and not container.starting
         if container.name in lost:
             row.state.terminated.CopyFrom(_UNKNOWN)

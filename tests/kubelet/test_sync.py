@@ -198,6 +198,23 @@ def test_containers_that_crash_back_off_and_start_again() -> None:
     assert here.api["a"].status.containerStatuses[0].restartCount == 2
 
 
+@pytest.mark.parametrize(("duration", "restarts"), [("1h", 1), ("5s", 2)])
+def test_a_container_whose_image_changes_starts_again_at_once(duration: str, restarts: int) -> None:
+    here = node(annotated("a", duration, "1"))
+    for _ in range(2):
+        here.pass_time(5.0)  # one that crashes twice then waits in its back-off
+        here.work()
+    event_reasons(here)
+    pod = objects.copy_of(here.api["a"])
+    pod.spec.containers[0].image = "other"
+    show(here, pod)
+    (row,) = here.api["a"].status.containerStatuses
+    assert (row.image, row.restartCount, row.state.HasField("running")) == ("other", restarts, True)
+    assert ("Killing" in event_reasons(here)) == (duration == "1h")
+    show(here, objects.copy_of(here.api["a"]))
+    assert here.api["a"].status.containerStatuses[0].restartCount == restarts
+
+
 def test_a_kubelet_that_finds_all_containers_exited_ends_the_pod() -> None:
     """Killed between the exit of the containers and the status that says so."""
     here = node(annotated("a", "5s", "3", restartPolicy="Never"))
