@@ -137,8 +137,8 @@ def sync(
     progress.note_pause(work.deployment, now)
     if deployment.spec.paused:
         _resize(work)
-    elif sets.ROLLBACK_TO in deployment.metadata.annotations:
-        _rollback(work)
+    elif (revision := _rollback_to(deployment)) is not None:
+        _rollback(work, revision)
         return Outcome(tuple(work.actions))
     elif _was_scaled(work):
         _resize(work)
@@ -357,12 +357,16 @@ def _clean_up(work: _Work) -> None:
 # --- rolling back ---
 
 
-def _rollback(work: _Work) -> None:
-    """Restore the template of the revision in `deprecated.deployment.rollback.to` (0: the one before)."""
+def _rollback_to(deployment: apps.Deployment) -> int | None:
+    """Return the revision in `deprecated.deployment.rollback.to`, None where it has no number."""
+    return parse_int64(deployment.metadata.annotations.get(sets.ROLLBACK_TO, ""))
+
+
+def _rollback(work: _Work, target: int) -> None:
+    """Restore the template of a revision (0: the one before the latest)."""
     _find_or_make_new(work)
     deployment = work.deployment
-    text = deployment.metadata.annotations.pop(sets.ROLLBACK_TO)
-    target = parse_int64(text) or 0
+    del deployment.metadata.annotations[sets.ROLLBACK_TO]
     missing = "Unable to find the revision to rollback to."
     if target == 0:
         target, missing = sets.last_revision(work.sets), "Unable to find last revision."

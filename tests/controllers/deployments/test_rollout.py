@@ -364,6 +364,21 @@ def test_rolling_back(to: str, image: str, event: str) -> None:
     assert world.sizes()[image] == 3
 
 
+@pytest.mark.parametrize("to", ["", "last", "1.0", str(1 << 63)])
+def test_an_annotation_that_is_no_number_is_no_roll_back(to: str) -> None:
+    world = World(deployment())
+    for each in ("v1", "v2"):
+        world.image(each)
+        world.settle()
+    world.events.clear()
+    world.deployment.metadata.annotations[sets.ROLLBACK_TO] = to
+    world.scale(4)
+    world.settle()
+    assert world.sizes()["v2"] == 4
+    assert world.deployment.metadata.annotations[sets.ROLLBACK_TO] == to
+    assert all(event.startswith("ScalingReplicaSet") for event in world.events)
+
+
 # --- deletion, invalid selectors ---
 
 
