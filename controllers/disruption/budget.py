@@ -21,7 +21,7 @@ from nominee.machinery.api.objects import (
     set_condition,
 )
 from nominee.machinery.api.pb import apps, core, intstr, meta, policy
-from nominee.machinery.api.selectors import LabelSelector
+from nominee.machinery.api.selectors import LabelSelector, go_text
 
 CONDITION: Final = "DisruptionAllowed"
 FAILED_REASON: Final = "SyncFailed"
@@ -243,7 +243,9 @@ def stale_disruption(pod: core.Pod, now_seconds: float) -> float | None:
 def without_stale_disruption(pod: core.Pod, now: meta.Time) -> core.Pod | None:
     """Return the pod with DisruptionTarget=False, None where that changes nothing."""
     new = copy_of(pod)
-    stale = core.PodCondition(type="DisruptionTarget", status="False")
+    stale = core.PodCondition(
+        type="DisruptionTarget", status="False", observedGeneration=pod.metadata.generation
+    )
     return new if set_condition(new.status.conditions, stale, now) else None
 
 
@@ -260,26 +262,16 @@ def budget_events(budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) 
         events.append(PlannedEvent("NoPods", "No matching pods found"))
     if unmanaged_pods(budget, pods):
         events.append(
-            PlannedEvent("UnmanagedPods", _UNMANAGED.format(_shown(budget.spec.selector)), "Warning")
+            PlannedEvent("UnmanagedPods", _UNMANAGED.format(go_text(budget.spec.selector)), "Warning")
         )
     return events
 
 
-def _shown(selector: meta.LabelSelector) -> str:
-    """Return a selector as Go prints it."""
-    labels = "".join(f"{name}: {value}," for name, value in sorted(selector.matchLabels.items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{row.key},Operator:{row.operator},Values:[{' '.join(row.values)}],}},"
-        for row in selector.matchExpressions
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )
-
-
 def not_deleted_event(budget: policy.PodDisruptionBudget) -> PlannedEvent:
-    """Return the event about a pod of `not_deleted`."""
-    name = f"{budget.metadata.namespace}/{budget.metadata.name}"
-    note = f"Pod was expected by PDB {name} to be deleted but it wasn't"
+    """Return the event about a pod of `not_deleted`.
+
+    Upstream writes the namespace twice, and not the budget's name (buildDisruptedPodMap, 1.36).
+    """
+    namespace = budget.metadata.namespace
+    note = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
     return PlannedEvent("NotDeleted", note, "Warning")

@@ -25,6 +25,7 @@ from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.objects import ObjectKey, copy_of, set_condition
 from nominee.machinery.api.pb import autoscaling, autoscaling_v1, core
+from nominee.machinery.api.selectors import go_text
 from nominee.machinery.resources.quantity import Quantity, milli
 from nominee.machinery.runtime.clock import Moment, to_time
 from nominee.machinery.wire.pod_metrics import PodMetrics
@@ -272,12 +273,12 @@ def _of_metric(
             raise MetricError(f"unable to get metrics for resource {target.resource}: {error}") from None
         return propose(target, current, metrics, pods, tolerances, settings, sync.at.now)
     except MetricError as error:
-        of, kind = "usage" if target.utilization is None else "utilization", "resource"
+        of, what = "usage" if target.utilization is None else "utilization", f"{target.resource} resource"
         reason = "FailedGetResourceMetric"
         if target.container:
-            reason, kind = "FailedGetContainerResourceMetric", "container"
+            reason, what = "FailedGetContainerResourceMetric", f"{target.container} container"
         text = f"failed to get {target.resource} {of}: {error}"
-        return _Failed(reason, text, f"failed to get {target.resource} {kind} metric value: {text}")
+        return _Failed(reason, text, f"failed to get {what} metric value: {text}")
 
 
 def _target_of(metric: autoscaling.MetricSpec) -> Target:
@@ -291,18 +292,22 @@ def _target_of(metric: autoscaling.MetricSpec) -> Target:
 def _without_api(metric: autoscaling.MetricSpec, namespace: str) -> _Failed:
     """Return the failure of a metric of an API that is not served."""
     if metric.type == "Object":
-        about = metric.object.describedObject
+        about, target = metric.object.describedObject, metric.object.target
         name = metric.object.metric.name
         text = f"unable to get metric {name}: {about.kind} on {namespace} {about.name}/{_NO_CUSTOM}"
-        return _Failed("FailedGetObjectMetric", text, f"failed to get object metric value: {text}")
+        what = f"failed to get {name} object metric: " if target.HasField("averageValue") else ""
+        return _Failed("FailedGetObjectMetric", text, f"failed to get object metric value: {what}{text}")
     if metric.type == "Pods":
         text = f"unable to get metric {metric.pods.metric.name}: {_NO_CUSTOM}"
         return _Failed("FailedGetPodsMetric", text, f"failed to get pods metric value: {text}")
     if metric.type == "External":
-        name = metric.external.metric.name
-        problem = f"{_NO_EXTERNAL} (get {name}.external.metrics.k8s.io)"
-        text = f"unable to get external metric {namespace}/{name}: {problem}"
-        return _Failed("FailedGetExternalMetric", text, f"failed to get {name} external metric value: {text}")
+        of, is_average = metric.external.metric, metric.external.target.HasField("averageValue")
+        selector = go_text(of.selector) if of.HasField("selector") else "nil"
+        problem = f"{_NO_EXTERNAL} (get {of.name}.external.metrics.k8s.io)"
+        text = f"unable to get external metric {namespace}/{of.name}/{selector}: {problem}"
+        what = f"{of.name} external metric" if is_average else f"external metric {of.name}"
+        error = f"failed to get {of.name} external metric value: failed to get {what}: {text}"
+        return _Failed("FailedGetExternalMetric", text, error)
     text = f'unknown metric source type "{metric.type}"'
     return _Failed("InvalidMetricSourceType", text, text)
 
@@ -311,7 +316,8 @@ def _name_of(metric: autoscaling.MetricSpec) -> str:
     target = _target_of(metric)
     if target.utilization is None:
         return f"{target.resource} resource"
-    return f"{target.resource} resource utilization (percentage of request)"
+    of = "container resource" if target.container else "resource"
+    return f"{target.resource} {of} utilization (percentage of request)"
 
 
 def _status_of(metric: autoscaling.MetricSpec, proposal: Proposal) -> autoscaling.MetricStatus:

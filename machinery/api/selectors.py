@@ -458,3 +458,16 @@ def shown_label_selector(message: meta.LabelSelector) -> str:
         return str(LabelSelector.from_message(message)) or "<none>"
     except SelectorError:
         return "<error>"
+
+
+def go_text(message: meta.LabelSelector) -> str:
+    """Return a selector as Go prints it."""
+    labels = "".join(f"{name}: {value}," for name, value in sorted(message.matchLabels.items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{row.key},Operator:{row.operator},Values:[{' '.join(row.values)}],}},"
+        for row in message.matchExpressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )

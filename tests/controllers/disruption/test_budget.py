@@ -14,10 +14,12 @@ from nominee.controllers.disruption.budget import (
     expected_and_desired,
     failed_status,
     not_deleted,
+    not_deleted_event,
     recheck_seconds,
     stale_disruption,
     status_of,
     unmanaged_pods,
+    without_stale_disruption,
 )
 from nominee.machinery.api.objects import ObjectKey, get_condition
 from nominee.machinery.api.pb import core, policy
@@ -167,3 +169,20 @@ def _target(since: int, **more: str) -> list[dict[str, str]]:
 )
 def test_when_a_disruption_target_is_stale(of: core.Pod, wait: float | None) -> None:
     assert stale_disruption(of, NOW.seconds) == wait
+
+
+def test_a_disruption_target_that_is_reset() -> None:
+    of = pod(conditions=_target(0, reason="EvictionByEvictionAPI", message="Eviction API: evicting"))
+    of.metadata.generation = 3
+    new = without_stale_disruption(of, NOW)
+    assert new is not None
+    (condition,) = new.status.conditions
+    assert (condition.status, condition.reason, condition.message) == ("False", "", "")
+    assert (condition.observedGeneration, condition.lastTransitionTime) == (3, NOW)
+    assert without_stale_disruption(new, NOW) is None
+
+
+def test_the_event_about_a_pod_that_was_not_deleted_has_the_namespace_twice() -> None:
+    event = not_deleted_event(budget(minAvailable=1))
+    note = "Pod was expected by PDB default/default to be deleted but it wasn't"
+    assert (event.reason, event.note) == ("NotDeleted", note)

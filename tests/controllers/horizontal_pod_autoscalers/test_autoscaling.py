@@ -169,6 +169,14 @@ def test_the_largest_of_several_metrics_counts() -> None:
     assert sync.hpa.status.currentMetrics[2].containerResource.container == "main"
 
 
+def test_the_utilization_of_a_container_is_named_so() -> None:
+    target = {"name": "cpu", "container": "main", "target": {"averageUtilization": 50}}
+    sync, rescale = synced(autoscaler({"type": "ContainerResource", "containerResource": target}), 2, "100m")
+    name = "cpu container resource utilization (percentage of request)"
+    assert rescale == Rescale(4, f"{name} above target")
+    assert message(sync, "ScalingActive").endswith(f"from {name}")
+
+
 NO_CUSTOM = (
     "unable to fetch metrics from custom metrics API: "
     "no custom metrics API (custom.metrics.k8s.io) registered"
@@ -199,7 +207,19 @@ ABOUT = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": "main"
         (
             {"type": "External", "external": {"metric": {"name": "queue"}, "target": {"value": "1"}}},
             "FailedGetExternalMetric",
-            f"unable to get external metric default/queue: {NO_EXTERNAL}",
+            f"unable to get external metric default/queue/nil: {NO_EXTERNAL}",
+        ),
+        (
+            {
+                "type": "External",
+                "external": {
+                    "metric": {"name": "queue", "selector": {"matchLabels": {"of": "web"}}},
+                    "target": {"averageValue": "1"},
+                },
+            },
+            "FailedGetExternalMetric",
+            "unable to get external metric default/queue/&LabelSelector{MatchLabels:map[string]string{of: web,"
+            f"}},MatchExpressions:[]LabelSelectorRequirement{{}},}}: {NO_EXTERNAL}",
         ),
     ],
 )
@@ -210,6 +230,39 @@ def test_metrics_of_other_apis_cannot_be_fetched(metric: Any, reason: str, text:
     assert message(sync, "ScalingActive") == f"the HPA was unable to compute the replica count: {text}"
     assert events(sync)[0] == f"Warning {reason}: {text}"
     assert "FailedComputeMetricsReplicas: invalid metrics (1 invalid out of 1)" in events(sync)[1]
+
+
+@pytest.mark.parametrize(
+    ("metric", "error"),
+    [
+        (
+            {"object": {"metric": {"name": "rate"}, "describedObject": ABOUT, "target": {"value": "1"}}},
+            "failed to get object metric value: unable to get metric rate: ",
+        ),
+        (
+            {
+                "object": {
+                    "metric": {"name": "rate"},
+                    "describedObject": ABOUT,
+                    "target": {"averageValue": "1"},
+                }
+            },
+            "failed to get object metric value: failed to get rate object metric: unable to get metric rate",
+        ),
+        (
+            {"external": {"metric": {"name": "queue"}, "target": {"value": "1"}}},
+            "failed to get queue external metric value: failed to get external metric queue: unable to get ",
+        ),
+        (
+            {"external": {"metric": {"name": "queue"}, "target": {"averageValue": "1"}}},
+            "failed to get queue external metric value: failed to get queue external metric: unable to get ",
+        ),
+    ],
+)
+def test_the_error_of_a_metric_names_its_target(metric: dict[str, Any], error: str) -> None:
+    (name,) = metric
+    sync, _ = synced(autoscaler({"type": name.capitalize(), **metric}), 2)
+    assert f"first error is: {error}" in events(sync)[1]
 
 
 def test_a_failed_metric_allows_scaling_up_alone() -> None:
@@ -243,6 +296,7 @@ def test_a_container_that_the_pods_do_not_have() -> None:
     sync, _ = synced(autoscaler({"type": "ContainerResource", "containerResource": target}), 1)
     assert conditions(sync)[1] == "ScalingActive=False FailedGetContainerResourceMetric"
     assert "container side not present in metrics for pod default/p0" in message(sync, "ScalingActive")
+    assert "first error is: failed to get side container metric value: failed to get cpu" in events(sync)[1]
 
 
 def test_a_scale_without_selector() -> None:
