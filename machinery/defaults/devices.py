@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nominee.machinery.api.pb import devices
 from nominee.machinery.defaults import fields
 from nominee.machinery.features.gates import Gates
@@ -9,6 +11,8 @@ from nominee.machinery.features.gates import Gates
 
 def claim(obj: devices.ResourceClaim, gates: Gates) -> None:
     _requests(obj.spec)
+    for result in obj.status.allocation.devices.results:
+        _tolerations(result.tolerations)
 
 
 def template(obj: devices.ResourceClaimTemplate, gates: Gates) -> None:
@@ -27,3 +31,9 @@ def _amount(request: devices.ExactDeviceRequest | devices.DeviceSubRequest) -> N
     fields.set_empty(request, allocationMode="ExactCount")
     if request.allocationMode == "ExactCount" and request.count == 0:
         request.count = 1
+    _tolerations(request.tolerations)
+
+
+def _tolerations(tolerations: Iterable[devices.DeviceToleration]) -> None:
+    for each in tolerations:
+        fields.set_empty(each, operator="Equal")
