@@ -218,8 +218,8 @@ ABOUT = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": "main"
                 },
             },
             "FailedGetExternalMetric",
-            "unable to get external metric default/queue/&LabelSelector{MatchLabels:map[string]string{of: web,"
-            f"}},MatchExpressions:[]LabelSelectorRequirement{{}},}}: {NO_EXTERNAL}",
+            "unable to get external metric default/queue/&LabelSelector{MatchLabels:map[string]string{of: web"
+            f",}},MatchExpressions:[]LabelSelectorRequirement{{}},}}: {NO_EXTERNAL}",
         ),
     ],
 )
