@@ -36,12 +36,17 @@ def statuses_patch(names: Mapping[str, str]) -> dict[str, object]:
     return {"status": {"resourceClaimStatuses": statuses}}
 
 
-def claim_names(pod: core.Pod) -> list[str]:
-    """Return the names of all claims that the pod has, or may have had."""
+def requested_claim_names(pod: core.Pod) -> list[str]:
+    """Return the names of the claims in the pod's spec, those of templates among them."""
     names = [r.resourceClaimName for r in pod.spec.resourceClaims if r.HasField("resourceClaimName")]
-    names += [
+    return names + [
         s.resourceClaimName for s in pod.status.resourceClaimStatuses if s.HasField("resourceClaimName")
     ]
+
+
+def claim_names(pod: core.Pod) -> list[str]:
+    """Return the names of all claims that the pod has, or may have had."""
+    names = requested_claim_names(pod)
     if pod.status.HasField("extendedResourceClaimStatus"):
         names.append(pod.status.extendedResourceClaimStatus.resourceClaimName)
     return names

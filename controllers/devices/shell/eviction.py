@@ -115,13 +115,16 @@ class DeviceTaintEviction(Controller):
         return None
 
     def _ends_at(self, pod: core.Pod) -> float | None:
-        """Return when the pod must end, the earliest time of its claims."""
+        """Return when the pod must end, the earliest time of its claims.
+
+        The claim for extended resources is not looked at (kubernetes/kubernetes#141290).
+        """
         if self._is_stale:
             self._tainted, self._is_stale = taints.executing(self.slices.list()), False
         if not self._tainted:
             return None
         times = []
-        for name in templates.claim_names(pod):
+        for name in templates.requested_claim_names(pod):
             claim = self.claims.get(name, pod.metadata.namespace)
             if claim is not None and reservations.is_used_by(claim, pod):
                 times.append(taints.ends_at(claim, self._tainted, self._first_seen_at))

@@ -14,7 +14,7 @@ from nominee.controllers.devices.shell.eviction import DeviceTaintEviction
 from nominee.controllers.devices.taints import ends_at, executing
 from nominee.controllers.shell.controller import Context, InformerSet, Recorders
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import ObjectKey, get_condition
+from nominee.machinery.api.objects import ObjectKey, get_condition, owner_reference
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.features.gates import Gates, Version
@@ -153,6 +153,22 @@ async def test_a_pod_that_terminates_is_forgotten(seconds: int) -> None:
     ending.metadata.deletionTimestamp.seconds = int(ADDED)
     pods._put(ending)
     await controller.reconcile(key)
+    assert controller._waiting | controller._evicted == set()
+
+
+async def test_the_claim_for_extended_resources_of_a_pod_is_not_looked_at() -> None:
+    api, of = FakeApi(), pod("p", uid="uid-p", node="n1")
+    of.status.extendedResourceClaimStatus.resourceClaimName = "c"
+    owned = user()
+    owned.metadata.ownerReferences.append(owner_reference(of))
+    api.put(of)
+    context = context_of(api, FakeClock(ADDED))
+    context.informers.of(kinds.POD)._put(of)
+    context.informers.of(kinds.RESOURCE_CLAIM)._put(owned)
+    context.informers.of(kinds.RESOURCE_SLICE)._put(tainted(taint()))
+    controller = DeviceTaintEviction(context)
+    await controller.reconcile(ObjectKey("default", "p"))
+    assert not is_gone(api)
     assert controller._waiting | controller._evicted == set()
 
 
