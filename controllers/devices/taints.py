@@ -61,10 +61,13 @@ def executes(slice_: devices.ResourceSlice) -> bool:
 def _tolerated_seconds(
     tolerations: Iterable[devices.DeviceToleration], taint: devices.DeviceTaint
 ) -> float | None:
-    """Return how long the taint is tolerated: 0 not at all, None for ever; the shortest time counts."""
+    """Return how long the taint is tolerated: 0 not at all, None for ever; the shortest time counts.
+
+    A toleration without effect lets a pod be scheduled, and does not keep it (claimEvictionTime).
+    """
     shortest: float | None = None
     for toleration in tolerations:
-        if toleration.effect not in ("", NO_EXECUTE) or not _matches(toleration, taint):
+        if toleration.effect != NO_EXECUTE or not _matches(toleration, taint):
             continue
         if not toleration.HasField("tolerationSeconds"):
             return None

@@ -47,7 +47,7 @@ def user(*tolerations: Mapping[str, Any], by: str = "uid-p") -> devices.Resource
 
 def tolerates(seconds: int | None = None, **fields: Any) -> dict[str, Any]:
     more = {} if seconds is None else {"tolerationSeconds": seconds}
-    return {"operator": "Exists", **fields, **more}
+    return {"operator": "Exists", "effect": "NoExecute", **fields, **more}
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,11 @@ def tolerates(seconds: int | None = None, **fields: Any) -> dict[str, Any]:
         ([taint()], [], 0),
         ([taint()], [tolerates(key="other")], 0),
         ([taint()], [tolerates(effect="NoSchedule")], 0),
-        ([taint()], [{"operator": "Equal", "key": "dying", "value": "x"}], 0),
+        ([taint()], [tolerates(effect="")], 0),  # enough for the scheduler alone
+        ([taint()], [tolerates(60, effect=""), tolerates(20)], 20),
+        ([taint()], [tolerates(operator="Equal", key="dying", value="x")], 0),
         ([taint()], [tolerates()], None),
-        ([taint()], [tolerates(key="dying", effect="NoExecute")], None),
+        ([taint()], [tolerates(key="dying")], None),
         ([taint()], [tolerates(30), tolerates(20, key="dying")], 20),
         ([taint()], [tolerates(30), tolerates(key="dying")], None),
         ([taint()], [tolerates(-5)], 0),
