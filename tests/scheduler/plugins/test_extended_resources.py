@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nominee.machinery.api import kinds
+from nominee.machinery.api.pb import core, devices
 from nominee.scheduler.framework.types import PodInfo
+from nominee.scheduler.plugins.dynamic_resources import extended
+from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
 from tests.scheduler.builders import node, pod
 from tests.scheduler.plugins.claim_stage import FINALIZER, S1, Stage
 from tests.support.devices import (
@@ -68,6 +73,76 @@ def test_a_device_plugin_that_has_it_is_used() -> None:
     who = asking()
     assert stage.feasible(who) == ["n1", "n2"]
     assert stage.reserve(who, "n2") is None
+
+
+async def test_a_node_whose_device_plugin_is_gone_has_devices() -> None:
+    stage = Stage(GPUS, S1)
+    former = node("n1")
+    former.status.allocatable["example.com/gpu"].string = "0"
+    stage.desk.cache.put_node(former)
+    stage.desk.cache.update_snapshot(stage.framework.snapshot)
+    who = asking()
+    stage.api.put(who.pod)
+    assert await stage.bind(who) is None
+    (found,) = stage.api.all_of(kinds.RESOURCE_CLAIM)
+    assert len(found.status.allocation.devices.results) == 1
+
+
+def needs(*containers: tuple[str, int], init: int = 0) -> tuple[list[tuple[str, int]], list[tuple[str, str]]]:
+    """Return the requests and the mappings of containers; `init`: so many of them are init containers.
+
+    The name of a sidecar begins with an s.
+    """
+    found = core.Pod()
+    for number, (name, count) in enumerate(containers):
+        spec = found.spec.initContainers if number < init else found.spec.containers
+        container = spec.add(name=name)
+        container.resources.requests["example.com/gpu"].string = str(count)
+        if name.startswith("s"):
+            container.restartPolicy = "Always"
+    asked = extended.asked_by(found, ClassMap([GPUS]))
+    claim = extended.claim_for_node(devices.ResourceClaim(), asked, {})
+    assert claim is not None
+    status: Any = extended.pod_status_of(claim, asked)["status"]
+    mappings = status["extendedResourceClaimStatus"]["requestMappings"]
+    return (
+        [
+            (request.name.removesuffix("-request-0"), request.exactly.count)
+            for request in claim.spec.devices.requests
+        ],
+        [(one["containerName"], one["requestName"].removesuffix("-request-0")) for one in mappings],
+    )
+
+
+def test_init_containers_use_the_devices_of_later_containers() -> None:
+    # The example of kubernetes/kubernetes#134880: three devices at most at one time.
+    requests, mappings = needs(("a", 1), ("side", 1), ("b", 2), ("c", 1), init=3)
+    assert requests == [("container-1", 1), ("container-2", 1), ("container-3", 1)]
+    assert mappings == [
+        ("side", "container-1"),
+        ("c", "container-3"),
+        ("a", "container-1"),
+        ("b", "container-3"),
+        ("b", "container-2"),
+    ]
+
+
+def test_init_containers_share_what_they_need_beyond_that() -> None:
+    requests, mappings = needs(("a", 2), ("b", 3), ("c", 1), init=2)
+    assert requests == [("container-1", 2), ("container-2", 1)]
+    assert mappings == [
+        ("c", "container-2"),
+        ("a", "container-2"),
+        ("a", "container-1"),
+        ("b", "container-2"),
+        ("b", "container-1"),
+    ]
+
+
+def test_a_sidecar_leaves_its_devices_to_none_after_it() -> None:
+    requests, mappings = needs(("side", 1), ("b", 1), ("c", 0), init=2)
+    assert requests == [("container-0", 1), ("container-1", 1)]
+    assert mappings == [("side", "container-0"), ("b", "container-1")]
 
 
 def test_without_the_gate_devices_give_no_extended_resources() -> None:
