@@ -35,6 +35,8 @@ class Features:
     """Before 1.36: a resize beyond the whole node is refused, not deferred."""
     preemption_policy: bool = False
     """InPlacePodVerticalScalingSchedulerPreemption: the node may forbid preemption for a resize."""
+    extended_resources_of_devices: bool = True
+    """DRAExtendedResource: an extended resource of which the node has none is one of devices."""
     preempts_for_resize: bool = True
     """Whether the kubelet itself ever preempts for a critical pod's resize."""
 
@@ -71,6 +73,7 @@ def features(version: Version, gates: Gates, flavour: ResizePreemptionFlavour = 
         prioritized_retries=version >= PRIORITIZED_RETRIES_SINCE,
         infeasible_above_allocatable=version < DEFERRED_ABOVE_ALLOCATABLE_SINCE,
         preemption_policy=scheduler_preempts,
+        extended_resources_of_devices=gates.enabled("DRAExtendedResource"),
         preempts_for_resize=not (scheduler_preempts and flavour == "1.37"),
     )
 

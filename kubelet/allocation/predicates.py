@@ -13,7 +13,12 @@ from nominee.kubelet.allocation.preemption import Shortage
 from nominee.kubelet.node.state import NodeState
 from nominee.kubelet.pods.record import PodRecord
 from nominee.machinery.api.pb import core
-from nominee.machinery.resources.pod_resources import Resources, is_extended, is_sidecar
+from nominee.machinery.resources.pod_resources import (
+    Resources,
+    is_extended,
+    is_extended_or_device_class,
+    is_sidecar,
+)
 from nominee.machinery.scheduling import node_affinity, taints
 from nominee.machinery.scheduling.priority import is_static
 
@@ -81,10 +86,17 @@ def _shortages(node: NodeState, requests: Resources, others: list[PodRecord]) ->
             continue
         if is_extended(name) and name not in node.node.status.allocatable:
             continue  # a resource of the cluster, which the node does not know
+        if node.features.extended_resources_of_devices and _is_of_devices(node, name):
+            continue
         used = sum(node.usage(other).get(name, 0) for other in others)
         capacity = node.allocatable(name)
         if asked > capacity - used:
             yield insufficient(name, asked=asked, used=used, capacity=capacity)
+
+
+def _is_of_devices(node: NodeState, resource: str) -> bool:
+    """Return whether the scheduler provides the resource by devices, since no device plugin has it."""
+    return is_extended_or_device_class(resource) and node.allocatable(resource) <= 0
 
 
 def matches_affinity(node: NodeState, pod: core.Pod) -> bool:

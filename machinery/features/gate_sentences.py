@@ -106,7 +106,8 @@ SENTENCES: Mapping[str, str] = {
     # Devices
     "DynamicResourceAllocation": "The scheduler allocates devices to the ResourceClaims of pods (KEP-4381).",
     "DRAExtendedResource": (
-        "A request for an extended resource may be satisfied with devices of a DeviceClass."
+        "A request for an extended resource may be satisfied with devices of a DeviceClass; kubelets "
+        "admit the pod."
     ),
     "DRADeviceBindingConditions": "A pod is bound only when the binding conditions of its devices are true.",
     "DRAAdminAccess": "A claim with adminAccess gets devices that are in use.",

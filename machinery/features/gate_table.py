@@ -115,7 +115,7 @@ GATES: tuple[GateRow, ...] = (
         "alpha 1.26 off; beta 1.32 off; GA 1.34 on; GA 1.35 locked on",
     ),
     _row(
-        "DRAExtendedResource", "scheduler autoscaler",
+        "DRAExtendedResource", "scheduler kubelet autoscaler",
         "alpha 1.34 off; beta 1.36 on; GA 1.37 locked on",
     ),
     _row("DRADeviceBindingConditions", "scheduler autoscaler", "alpha 1.34 off; beta 1.36 on"),

@@ -24,6 +24,7 @@ MEMORY = "memory"
 PODS = "pods"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 HUGE_PAGES_PREFIX = "hugepages-"
+DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 EMULATED_EPHEMERAL_STORAGE = "100Gi"
 """What an emulated node has where nothing else is asked for."""
 RESIZE_PENDING = "PodResizePending"
@@ -57,6 +58,11 @@ def node_allocatable(node: core.Node) -> Resources:
 def is_extended(name: str) -> bool:
     """Return whether it is a resource of a domain of its own, as `example.com/gpu`, and no quota's name."""
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def is_extended_or_device_class(name: str) -> bool:
+    """Return whether devices may provide the resource (KEP-5004): also one named after a DeviceClass."""
+    return name.startswith(DEVICE_CLASS_PREFIX) or is_extended(name)
 
 
 def is_pod_level_resource(name: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from nominee.kubelet.allocation import predicates
 from nominee.kubelet.allocation.manager import on_pods_removed
+from nominee.kubelet.node.state import NodeState
 from nominee.kubelet.pod_sync.resize_step import is_actuated
 from nominee.kubelet.pods.record import PodRecord
 from nominee.kubelet.resources.pod_resources import PodResources
@@ -154,3 +155,21 @@ def test_only_what_runs_beside_the_containers_holds_a_host_port() -> None:
     assert reasons(with_port("b", init=False)) == ["NodePorts"]
     assert reasons(with_port("b", init=True, restart="Always")) == ["NodePorts"]
     assert reasons(with_port("b", init=True)) == []
+
+
+def test_extended_resources_that_the_node_has_none_of_are_provided_by_devices() -> None:
+    allocatable = {**CAPACITY, "example.com/gone": "0", "example.com/gpu": "1"}
+    here = player(allocatable=allocatable).node
+    without = replace(here, features=replace(here.features, extended_resources_of_devices=False))
+
+    def reasons(node: NodeState, resource: str) -> list[str]:
+        return [failure.reason for failure in predicates.failures(node, core.Pod(), {resource: 2}, [])]
+
+    of_class = "deviceclass.resource.kubernetes.io/gpu"
+    assert reasons(here, "example.com/unknown") == []
+    assert reasons(here, "example.com/gone") == []
+    assert reasons(here, of_class) == []
+    assert reasons(here, "example.com/gpu") == ["OutOfexample.com/gpu"]
+    assert reasons(without, "example.com/unknown") == []
+    assert reasons(without, "example.com/gone") == ["OutOfexample.com/gone"]
+    assert reasons(without, of_class) == [f"OutOf{of_class}"]

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nominee.machinery.api.pb import devices
+from nominee.machinery.resources.pod_resources import DEVICE_CLASS_PREFIX
 from nominee.machinery.runtime.clock import from_time
-
-IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
-
-
-def is_extended(resource: str) -> bool:
-    """Return whether it is a resource of a domain of its own: neither Kubernetes' nor a quota's name."""
-    if resource.startswith(IMPLICIT_PREFIX):
-        return True
-    return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
 
 
 class ClassMap:
@@ -28,7 +20,7 @@ class ClassMap:
         )
         for each in ordered:
             name = each.metadata.name
-            self._names[IMPLICIT_PREFIX + name] = name
+            self._names[DEVICE_CLASS_PREFIX + name] = name
             if each.spec.extendedResourceName:
                 self._names.setdefault(each.spec.extendedResourceName, name)
 

@@ -13,8 +13,9 @@ from itertools import groupby
 
 from nominee.machinery.api.objects import owner_reference
 from nominee.machinery.api.pb import core, resource
+from nominee.machinery.resources.pod_resources import is_extended_or_device_class
 from nominee.machinery.resources.quantity import value
-from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap, is_extended
+from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
 from nominee.scheduler.plugins.dynamic_resources.pod_claims import Claim
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
@@ -53,7 +54,7 @@ def asked_by(pod: core.Pod, classes: ClassMap) -> list[Asked]:
         requests: Resources = container.resources.requests
         for position, name in enumerate(sorted(requests)):
             class_name = classes.get(name)
-            if class_name is None or not is_extended(name):
+            if class_name is None or not is_extended_or_device_class(name):
                 continue
             count = value(requests[name])
             if count:

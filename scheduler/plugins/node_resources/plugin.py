@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.features.gates import Version
+from nominee.machinery.resources.pod_resources import DEVICE_CLASS_PREFIX
 from nominee.scheduler.framework import resource_columns
 from nominee.scheduler.framework.api.deferred_resize import is_deferred_resize
 from nominee.scheduler.framework.api.events import (
@@ -45,7 +46,6 @@ from nominee.scheduler.framework.pod_requests import (
 from nominee.scheduler.framework.resize_preemption import Fit, ResizePreemption
 from nominee.scheduler.framework.resource_columns import CPU, FIRST_SCALAR, MEMORY, name_of
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
-from nominee.scheduler.plugins.dynamic_resources.class_map import IMPLICIT_PREFIX
 from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
 from nominee.scheduler.plugins.node_resources.arguments import BalancedArgs, FitArgs
 from nominee.scheduler.plugins.node_resources.scoring import balance
@@ -243,7 +243,7 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
         if isinstance(old, devices.DeviceClass):
             if old.spec.extendedResourceName == name:
                 return QueueingHint.Skip
-        elif IMPLICIT_PREFIX + new.metadata.name in wanted:
+        elif DEVICE_CLASS_PREFIX + new.metadata.name in wanted:
             return QueueingHint.Queue
         return QueueingHint.Queue if name in wanted else QueueingHint.Skip
 
