@@ -58,6 +58,21 @@ HELD = {
 }  # fmt: skip
 
 
+def _with_gpu(*provided: str) -> core.Pod:
+    """Return a pod that runs with a gpu; devices provide these resources."""
+    found = core.Pod()
+    found.CopyFrom(A)
+    found.status.containerStatuses[0].allocatedResources["example.com/gpu"].string = "1"
+    found.status.containerStatuses[0].resources.requests["example.com/gpu"].string = "1"
+    for name in provided:
+        found.status.extendedResourceClaimStatus.requestMappings.add(resourceName=name)
+    return found
+
+
+VIOLATED["a resource that no device provides"] = (History().put(NODE, _with_gpu("example.com/nic")), 2)
+HELD["a resource that a device provides"] = History().put(NODE, _with_gpu("example.com/gpu"))
+
+
 @pytest.mark.parametrize("case", VIOLATED)
 def test_violations(case: str) -> None:
     history, revision = VIOLATED[case]

@@ -124,7 +124,8 @@ class Allocations(Checker):
 
     A pod counts from the first report of its containers to the report of their end. A container counts for
     the larger of allocatedResources and resources of its status (KEP-1287); where its kubelet reports
-    neither, for its requests at the first report. Pods of a node that does not exist are not checked.
+    neither, for its requests at the first report. Extended resources that devices provide are none
+    of the node's (KEP-5004). Pods of a node that does not exist are not checked.
     An excess does not last while the lease of the node shows that its kubelet is away.
     """
 
@@ -306,7 +307,9 @@ def _allocated(pod: core.Pod, former: Resources | None) -> Resources | None:
     statuses = [*pod.status.containerStatuses, *pod.status.initContainerStatuses]
     if former is not None and not any(status.HasField("resources") for status in statuses):
         return former
-    return {**pod_requests(pod, use_status=True, use_desired=False, pod_level_status=True), PODS: 1}
+    requests = pod_requests(pod, use_status=True, use_desired=False, pod_level_status=True)
+    of_devices = {each.resourceName for each in pod.status.extendedResourceClaimStatus.requestMappings}
+    return {**{name: number for name, number in requests.items() if name not in of_devices}, PODS: 1}
 
 
 def _is_admitted(pod: core.Pod) -> bool:
