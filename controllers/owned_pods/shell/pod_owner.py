@@ -89,7 +89,7 @@ class PodOwner(Controller, Generic[O]):
             self.pod_changed(before)
         if after is None:
             if controller_of(new) is None and (
-                before is not None or old.metadata.labels != new.metadata.labels
+                controller_of(old) is not None or old.metadata.labels != new.metadata.labels
             ):
                 self._pod_added(new)
             return

@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 import anyio
 import anyio.lowlevel
+import pytest
 
 from nominee.controllers.owned_pods.template import pod_of
 from nominee.controllers.replica_sets.shell.replica_sets import ReplicaSetController
@@ -47,6 +48,24 @@ async def test_pods_that_the_watch_shows_during_a_reconciliation_are_not_created
     await controller.reconcile(key_of(web))
     assert controller.expectations.satisfied(key_of(web), 0.0)
     assert {each.metadata.name for each in api.all_of(kinds.POD)} == {"released", "created"}
+
+
+@pytest.mark.parametrize(
+    ("owners", "is_queued"),
+    [([owned_by("d", kind="DaemonSet")], True), ([], False)],
+    ids=["released", "an orphan before"],
+)
+async def test_a_pod_that_an_owner_of_another_kind_releases_is_looked_at(
+    owners: list[Json], *, is_queued: bool
+) -> None:
+    web = replica_set(replicas=1, uid="s")
+    controller = ReplicaSetController(context_of(FakeApi(), FakeClock()))
+    controller.owners._put(web)
+    if (key := controller.queue.get_nowait()) is not None:
+        controller.queue.done(key)
+    before, after = (pod("p", uid="p", labels={"app": "web"}, owners=each) for each in (owners, []))
+    controller._pod_updated(before, after)
+    assert len(controller.queue) == is_queued
 
 
 async def test_a_pod_that_a_long_batch_shows_before_the_answer_to_its_creation_is_not_expected() -> None:
