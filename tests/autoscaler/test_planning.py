@@ -99,9 +99,17 @@ def _local(medium: str = "") -> core.Pod:
     return made
 
 
-def _owned_by(kind: str) -> core.Pod:
-    made = _pod()
+def _owned_by(kind: str, api_version: str = "apps/v1", **annotations: str) -> core.Pod:
+    made = _pod(**annotations)
     made.metadata.ownerReferences[0].kind = kind
+    made.metadata.ownerReferences[0].apiVersion = api_version
+    return made
+
+
+def _with_volumes(names: str) -> core.Pod:
+    made = _pod(safe_to_evict_local_volumes=names)
+    for name in ("v", "w"):
+        made.spec.volumes.add(name=name).volumeSource.emptyDir.medium = ""
     return made
 
 
@@ -130,6 +138,13 @@ def _in_kube_system() -> core.Pod:
         pytest.param(_pod(safe_to_evict="false"), "p/NotSafeToEvictAnnotation", id="not safe to evict"),
         pytest.param(_local(), "p/LocalStorageRequested", id="local storage"),
         pytest.param(_local("Memory"), "", id="storage in memory"),
+        pytest.param(_with_volumes("v,w"), "", id="storage that may be lost"),
+        pytest.param(_with_volumes("v, w"), "p/LocalStorageRequested", id="a space is part of a name"),
+        pytest.param(_owned_by("StatefulSet", "apps.example.com/v1"), "", id="of another group's set"),
+        pytest.param(_owned_by("DaemonSet"), "p/ControllerNotFound", id="its daemon set does not exist"),
+        pytest.param(_owned_by("DaemonSet", "apps.example.com/v1"), "", id="of another group's daemon set"),
+        pytest.param(_owned_by("Job", "batch/v1"), "p/ControllerNotFound", id="its job does not exist"),
+        pytest.param(_owned_by("Job", "batch/v1", daemonset_pod="true"), "", id="is treated as a daemon"),
     ],
 )
 def test_which_pods_block_the_removal_of_their_node(made: core.Pod, blocked: str) -> None:
@@ -143,6 +158,27 @@ def test_which_pods_block_the_removal_of_their_node(made: core.Pod, blocked: str
         now=NOW,
     )
     assert pods_to_move(context, [made]).blocked_by == blocked
+
+
+@pytest.mark.parametrize(
+    ("kind", "replicas", "blocked"),
+    [
+        ("ReplicaSet", 2, ""),
+        ("ReplicaSet", 1, "p/MinReplicasReached"),
+        ("ReplicationController", 1, "p/MinReplicasReached"),
+        ("StatefulSet", 1, ""),
+    ],
+)
+def test_a_minimum_of_replicas_holds_for_all_but_stateful_sets(
+    kind: str, replicas: int, blocked: str
+) -> None:
+    context = DrainContext(
+        options=Options(min_replica_count=2),
+        budgets=RemainingPdbTracker(()),
+        controllers={ControllerKey(kind, "default", "web"): replicas},
+        now=NOW,
+    )
+    assert pods_to_move(context, [_owned_by(kind)]).blocked_by == blocked
 
 
 def test_a_kube_system_pod_without_a_budget_blocks_for_an_hour() -> None:

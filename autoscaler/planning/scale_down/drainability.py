@@ -17,7 +17,7 @@ from nominee.machinery.api.objects import controller_of
 from nominee.machinery.api.pb import core
 
 _REPLICATED_KINDS = frozenset(("ReplicationController", "Job", "ReplicaSet", "StatefulSet"))
-_KINDS_WITH_REPLICAS = frozenset(("ReplicationController", "ReplicaSet", "StatefulSet"))
+_KINDS_WITH_MINIMUM = frozenset(("ReplicationController", "ReplicaSet"))
 
 
 class Outcome(Enum):
@@ -129,16 +129,24 @@ def _long_terminating(context: DrainContext, pod: core.Pod) -> DrainStatus | Non
 
 
 def _replica_count(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
+    """Block when the controller is gone, or has fewer replicas than the minimum, which StatefulSets may.
+
+    Sets of other API groups than apps are not looked up.
+    """
     owner = controller_of(pod)
     if context.controllers is None or owner is None:
         return None
-    if owner.kind not in _REPLICATED_KINDS and owner.kind != "DaemonSet":
+    is_of_apps = owner.apiVersion.partition("/")[0] == "apps"
+    if owner.kind != "ReplicationController" and pods.is_daemon(pod):
+        if owner.kind != "DaemonSet" or not is_of_apps:
+            return None
+    elif owner.kind not in _REPLICATED_KINDS or (owner.kind == "StatefulSet" and not is_of_apps):
         return None
     key = ControllerKey(owner.kind, pod.metadata.namespace, owner.name)
     if key not in context.controllers:
         return _block(BlockingReason.CONTROLLER_NOT_FOUND)
     replicas, minimum = context.controllers[key], context.options.min_replica_count
-    if owner.kind in _KINDS_WITH_REPLICAS and replicas is not None and replicas < minimum:
+    if owner.kind in _KINDS_WITH_MINIMUM and replicas is not None and replicas < minimum:
         return _block(BlockingReason.MIN_REPLICAS_REACHED)
     return None
 
@@ -194,7 +202,7 @@ def _local_storage(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
 
 def _has_local_storage(pod: core.Pod) -> bool:
     text = pod.metadata.annotations.get(annotation_keys.SAFE_TO_EVICT_LOCAL_VOLUMES, "")
-    safe = {name.strip() for name in text.split(",")}
+    safe = text.split(",")  # a space after a comma belongs to the next name, and no volume has such a name
     for volume in pod.spec.volumes:
         source = volume.volumeSource
         in_memory = source.emptyDir.medium == "Memory"
