@@ -61,6 +61,7 @@ class Options:
     scale_down_unneeded_time: float = 600.0
     scale_down_unready_time: float = 1200.0
     scale_down_utilization_threshold: float = 0.5
+    scale_down_gpu_utilization_threshold: float = 0.5
     scale_down_delay_after_add: float = 600.0
     scale_down_delay_after_delete: float = 0.0
     scale_down_delay_after_failure: float = 180.0

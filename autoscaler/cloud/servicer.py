@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from nominee.autoscaler.cloud.node_groups import NodeGroup
 from nominee.autoscaler.cloud.state import CloudError, CloudState, Instance, InstanceState
+from nominee.autoscaler.planning.objects.annotation_keys import GPU_LABEL
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import Clock
@@ -67,7 +68,7 @@ class CloudServicer(protocol_grpc.CloudProviderServicer):
     async def GPULabel(
         self, request: protocol.GPULabelRequest, context: _Context
     ) -> protocol.GPULabelResponse:
-        return protocol.GPULabelResponse(label="nominee.dev/gpu")
+        return protocol.GPULabelResponse(label=GPU_LABEL)
 
     async def GetAvailableGPUTypes(
         self, request: protocol.GetAvailableGPUTypesRequest, context: _Context

@@ -16,5 +16,6 @@ SCALE_DOWN_DISABLED = f"{PREFIX}scale-down-disabled"
 DELAY_DELETION_PREFIX = f"delay-deletion.{PREFIX}"
 UPCOMING_NODE = "cluster-autoscaler.k8s.io/upcoming-node"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
+GPU_LABEL = "nominee.dev/gpu"
 # The status ConfigMap
 LAST_UPDATED = f"{PREFIX}last-updated"

@@ -12,7 +12,7 @@ from nominee.autoscaler.planning.objects import annotation_keys, readiness, tain
 from nominee.autoscaler.planning.scale_down.device_utilization import device_utilization
 from nominee.autoscaler.planning.scale_down.scale_down_input import ScaleDownInput
 from nominee.autoscaler.planning.scale_down.unremovable import Reason, Unremovable, UnremovableNodes
-from nominee.autoscaler.planning.scale_down.utilization import Utilization, utilization
+from nominee.autoscaler.planning.scale_down.utilization import Utilization, has_gpu, utilization
 from nominee.machinery.api.pb import core
 from nominee.scheduler.framework.types import NodeInfo
 
@@ -40,7 +40,7 @@ def filter_out_unremovable(
             reason = _reason(options, inputs, node)
             if reason is None:
                 used = _utilization(options, inputs, info)
-                reason = _utilization_reason(options, used)
+                reason = _utilization_reason(options, info, used)
                 if used is not None:
                     utilizations[name] = used
         if reason is None:
@@ -68,17 +68,20 @@ def _reason(options: Options, inputs: ScaleDownInput, node: core.Node) -> Reason
     return None
 
 
-def _utilization_reason(options: Options, used: Utilization | None) -> Reason | None:
+def _utilization_reason(options: Options, info: NodeInfo, used: Utilization | None) -> Reason | None:
     if used is None:
         return Reason.UNEXPECTED_ERROR
-    return Reason.NOT_UNDERUTILIZED if used.share > options.scale_down_utilization_threshold else None
+    threshold = options.scale_down_utilization_threshold
+    if has_gpu(info):
+        threshold = options.scale_down_gpu_utilization_threshold
+    return Reason.NOT_UNDERUTILIZED if used.share > threshold else None
 
 
 def _utilization(options: Options, inputs: ScaleDownInput, info: NodeInfo) -> Utilization | None:
-    """Return the utilization of a node: of its devices alone, if it has any."""
+    """Return the utilization of a node: of its GPUs or else devices alone, if it has any."""
     devices = inputs.snapshot.devices
     slices = devices.slices.of_node(info.name)
-    if slices:
+    if slices and not has_gpu(info):
         pods = inputs.snapshot.pods_on(info.name)
         return device_utilization(slices, [claim for pod in pods for claim in devices.claims_of(pod)])
     return utilization(
