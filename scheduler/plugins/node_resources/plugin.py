@@ -91,11 +91,15 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         if self._resizes is not None and pod.uid in node.pods and is_deferred_resize(pod.pod):
             return self._filter_resize(self._resizes, pod, node)
+        return self._why_not(self._wanted(pod), node)
+
+    def _why_not(self, wanted: Sequence[tuple[int, int]], node: NodeInfo) -> Status | None:
+        """Return why the node has no room for these requests of one more pod."""
         reasons = []
         code = Code.Unschedulable
         if len(node.pods) + 1 > node.allowed_pods:
             reasons.append(_TOO_MANY_PODS)
-        for column, amount in self._wanted(pod):
+        for column, amount in wanted:
             allocatable = node.allocatable_of(column)
             if allocatable <= 0 and self._by_devices(column):
                 continue
@@ -284,12 +288,16 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
         return any(before.get(column, 0) > after.get(column, 0) for column, _ in pod.requests)
 
     def _after_node_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
+        """Queue the pod when it fits on the empty node, which has more of something that it requests.
+
+        Ignored resources count here, as upstream's isFit knows of none.
+        """
         old, new = expect(core.Node, old, new)
         if not isinstance(new, core.Node):
             return QueueingHint.Skip
         now = NodeInfo(new.metadata.name, new)
-        if self.filter(CycleState(), pod, now) is not None:
-            return QueueingHint.Skip  # it does not even fit on the empty node
+        if self._why_not(pod.fit_requests, now) is not None:
+            return QueueingHint.Skip
         if not isinstance(old, core.Node):
             return QueueingHint.Queue
         before = NodeInfo(old.metadata.name, old)

@@ -9,10 +9,12 @@ import pytest
 
 from nominee.machinery.api.pb import core
 from nominee.machinery.wire import codec
+from nominee.scheduler.framework.api.events import EventResource, QueueingHint
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.scheduling.algorithm import find_feasible
 from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.node_resources import NodeResourcesFit
 from tests.scheduler.builders import Desk, desk, node
 
 MI = 1024 * 1024
@@ -142,3 +144,22 @@ def test_more_resources_than_bits_of_a_number_have_their_reasons() -> None:
     for info in framework.snapshot.nodes:
         assert statuses.get(info.name) == framework.run_filter_plugins(state, pending, info)
     assert statuses.get("some").reasons == ("Insufficient example.com/r39",)
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        pytest.param({"cpu": "5"}, QueueingHint.Queue, id="it fits now"),
+        pytest.param({"cpu": "9"}, QueueingHint.Skip, id="it does not fit yet"),
+        pytest.param(
+            {"cpu": "5", "example.com/port": "1"}, QueueingHint.Skip, id="an ignored resource counts"
+        ),
+    ],
+)
+def test_a_node_that_grew_must_have_all_requests(requests: dict[str, str], expected: QueueingHint) -> None:
+    plugin = NodeResourcesFit({"ignoredResources": ["example.com/port"]}, desk().framework)
+    wanted = pod({"containers": [container(**requests)]})
+    [grown] = [e for e in plugin.events_to_register() if e.event.resource is EventResource.Node]
+    assert grown.hint is not None
+    assert grown.hint(wanted, node("n1", cpu="4"), node("n1", cpu="8")) is expected
+    assert grown.hint(wanted, None, node("n1", cpu="8")) is expected
