@@ -151,9 +151,7 @@ def test_more_resources_than_bits_of_a_number_have_their_reasons() -> None:
     [
         pytest.param({"cpu": "5"}, QueueingHint.Queue, id="it fits now"),
         pytest.param({"cpu": "9"}, QueueingHint.Skip, id="it does not fit yet"),
-        pytest.param(
-            {"cpu": "5", "example.com/port": "1"}, QueueingHint.Skip, id="an ignored resource counts"
-        ),
+        pytest.param({"cpu": "5", "example.com/port": "1"}, QueueingHint.Skip, id="ignored ones count"),
     ],
 )
 def test_a_node_that_grew_must_have_all_requests(requests: dict[str, str], expected: QueueingHint) -> None:
