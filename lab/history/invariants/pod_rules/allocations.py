@@ -124,8 +124,8 @@ class Allocations(Checker):
 
     A pod counts from the first report of its containers to the report of their end. A container counts for
     the larger of allocatedResources and resources of its status (KEP-1287); where its kubelet reports
-    neither, for its requests at the first report. Extended resources that devices provide are none
-    of the node's (KEP-5004). Pods of a node that does not exist are not checked.
+    neither, for its requests at the first report. Extended resources that devices provide do not count
+    (KEP-5004). Pods of a node that does not exist are not checked.
     An excess does not last while the lease of the node shows that its kubelet is away.
     """
 
