@@ -81,9 +81,12 @@ def test_other_nodes_are_not_checked() -> None:
     slices.metadata.name, slices.spec.nodeName = "s", "n1"
     ends = pod("p", node="n1", cpu="3", deletes_at=BEGIN + 9)
     unready = ready("ToBeDeletedByClusterAutoscaler", status="Unknown")
+    with_gpu = tainted()
+    with_gpu.status.allocatable["nvidia.com/gpu"].string = "1"
     for history in (
         History().put(ready(), unready),
         History().put(slices, ready(), TAINTED),
+        History().put(ready(), LARGE, with_gpu),
         History().put(ready(), LARGE, ends, *seconds(9), TAINTED),
     ):
         result = result_of(UnneededNodes, history, SETTINGS)

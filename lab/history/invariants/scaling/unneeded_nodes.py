@@ -16,6 +16,7 @@ from nominee.machinery.api.objects import condition_is, is_terminating
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import Resources, node_allocatable, pod_requests
 
+_GPU: Final = "nvidia.com/gpu"
 _TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 _SEEN_SECONDS: Final = 7.0
 """How long a node may be in use, beside a loop, and the autoscaler does not see it.
@@ -78,8 +79,8 @@ class UnneededNodes(Checker):
     """Compares the time of the autoscaler's taint with the end of the node's last use.
 
     Less than the threshold must have been asked for in each loop of the unneeded time. A node that is not
-    ready has another time, and one with devices another measure: they are left out, and so are nodes with
-    pods that terminate. One that terminated for long counted no more before it was gone; how far the clock
+    ready has another time, and one with devices or GPUs another measure: they are left out, and so are nodes
+    with pods that terminate. One that terminated for long counted no more before it was gone; how far the clock
     was ahead that decided this, the value of the taint shows, which is the autoscaler's time. A resize counts
     as it does for the scheduler: the most of desired, allocated and actual, and no desire that is infeasible.
     Source: cluster-autoscaler 1.36, core/scaledown/unneeded and eligibility, simulator/utilization,
@@ -148,7 +149,7 @@ class UnneededNodes(Checker):
         was_tainted, node.is_tainted = node.is_tainted, any(each.key == _TAINT for each in obj.spec.taints)
         if was_tainted or not node.is_tainted or not condition_is(obj.status.conditions, "Ready"):
             return
-        if name in self._with_devices or name in self._terminating.values():
+        if name in self._with_devices or _GPU in allocatable or name in self._terminating.values():
             return
         self.checked += 1
         node.follow(options, revision.time, self.served_time)
