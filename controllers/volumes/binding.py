@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nominee.controllers.volumes import annotations as names
-from nominee.controllers.volumes.steps import DeleteVolume, RecordEvent, Step, Update
+from nominee.controllers.volumes.reclaiming import reclaim
+from nominee.controllers.volumes.steps import RecordEvent, Step, Update
 from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, storage
 from nominee.machinery.scheduling.volume_matching import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
-    NO_PROVISIONER,
     SELECTED_NODE,
     available_volumes,
     bound_copy,
@@ -33,6 +33,18 @@ from nominee.machinery.scheduling.volume_matching import (
 
 RESYNC_SECONDS = 15.0
 """After which an unbound claim is reconciled again, upstream's resync period."""
+
+_IN_TREE = "kubernetes.io/"
+_MIGRATED = (
+    "aws-ebs",
+    "azure-disk",
+    "azure-file",
+    "cinder",
+    "gce-pd",
+    "portworx-volume",
+    "vsphere-volume",
+)
+"""In-tree provisioners that CSI drivers have replaced; any other one, as no-provisioner, is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,7 @@ def _bound_claim(view: ClaimView) -> Step | None:
     if volume is None:
         note = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
         return _lost(claim, "ClaimLost", note)
-    if volume.spec.HasField("claimRef") and not is_bound_to(volume, claim):
+    if volume.spec.HasField("claimRef") and volume.spec.claimRef.uid != claim.metadata.uid:
         note = "Two claims are bound to the same volume, this one is bound incorrectly"
         return _lost(claim, "ClaimMisbound", note)
     return _bind_volume(volume, claim) or _bind_claim(claim, volume)
@@ -192,10 +204,14 @@ def _wait(claim: core.PersistentVolumeClaim, pods: Sequence[str]) -> Step:
     return RecordEvent(claim, "Normal", reason, note, RESYNC_SECONDS)
 
 
-def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Step | None:
-    """Name the provisioner, which makes the volume, on the claim, and record that."""
-    if provisioner == NO_PROVISIONER:
-        return None
+def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Step:
+    """Name the provisioner, which makes the volume, on the claim, and record that.
+
+    Source: kube-controller-manager 1.36, persistentvolume, findProvisionablePlugin.
+    """
+    if provisioner.startswith(_IN_TREE) and provisioner.removeprefix(_IN_TREE) not in _MIGRATED:
+        note = f"no volume plugin matched name: {provisioner}"
+        return RecordEvent(claim, "Warning", "ProvisioningFailed", note, RESYNC_SECONDS)
     if claim.metadata.annotations.get(names.STORAGE_PROVISIONER) != provisioner:
         new = copy_of(claim)
         new.metadata.annotations[names.STORAGE_PROVISIONER] = provisioner
@@ -217,8 +233,6 @@ def next_claim_step(view: ClaimView) -> Step | None:
     claim = view.claim
     if BIND_COMPLETED in claim.metadata.annotations:
         return _bound_claim(view)
-    if claim.metadata.HasField("deletionTimestamp"):
-        return None
     if not claim.spec.volumeName:
         return _unbound_claim(view)
     if view.volume is None:
@@ -260,7 +274,7 @@ def _mismatch(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) 
 
 
 def next_volume_step(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim | None) -> Step | None:
-    """Return the next write for a volume by itself: Available, Released, or deleted by its policy.
+    """Return the next write for a volume by itself: Available, Released, or reclaimed by its policy.
 
     A volume whose claim exists is bound with the claim; it is free again if the claim has got another volume:
     two writers have chosen one for it. `claim` has the name in the volume's reference now.
@@ -274,14 +288,9 @@ def next_volume_step(volume: core.PersistentVolume, claim: core.PersistentVolume
             return None
         if not _is_made_to_be_deleted(volume):
             return Update(_unbound_copy(volume))
-    if volume.status.phase != "Released":
+    if volume.status.phase not in ("Released", "Failed"):
         return _set_phase(volume, "Released")
-    if volume.spec.persistentVolumeReclaimPolicy == "Delete" and not volume.metadata.HasField(
-        "deletionTimestamp"
-    ):
-        provisioner = volume.metadata.annotations.get(names.PROVISIONED_BY, "")
-        return DeleteVolume(volume) if provisioner == names.DELAYED_PROVISIONER else None
-    return None
+    return reclaim(volume)
 
 
 def _is_made_to_be_deleted(volume: core.PersistentVolume) -> bool:
@@ -306,4 +315,5 @@ def _set_phase(volume: core.PersistentVolume, phase: str) -> Step | None:
         return None
     new = copy_of(volume)
     new.status.phase = phase
+    new.status.ClearField("message")
     return Update(new, "status")

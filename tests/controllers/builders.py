@@ -191,13 +191,14 @@ def volume(
     provisioned_by: str = "",
     policy: str = "Delete",
     node: str = "",
+    source: Mapping[str, Any] | None = None,
 ) -> core.PersistentVolume:
     spec: dict[str, Any] = {
         "capacity": {"storage": size},
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": class_name,
         "persistentVolumeReclaimPolicy": policy,
-        "csi": {"driver": "test", "volumeHandle": name},
+        **(source or {"csi": {"driver": "test", "volumeHandle": name}}),
     }
     if claim_ref is not None:
         spec["claimRef"] = {"kind": "PersistentVolumeClaim", "namespace": "default", **claim_ref}

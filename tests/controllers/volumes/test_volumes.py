@@ -307,7 +307,10 @@ def test_a_pod_waits_with_its_claims_until_it_has_a_node() -> None:
 def test_a_provisioner_is_asked_by_name() -> None:
     step = next_claim_step(_view(claim(uid="u1", annotations={SELECTED_NODE: "n1"}), storage_class()))
     assert dict(_claim_of(step, "UpdateClaim").metadata.annotations) == CHOSEN
-    assert next_claim_step(_view(claim(uid="u1"), STATIC)) is None
+    step = next_claim_step(_view(claim(uid="u1"), STATIC))
+    assert isinstance(step, RecordEvent)
+    assert (step.type, step.reason) == ("Warning", "ProvisioningFailed")
+    assert step.note == "no volume plugin matched name: kubernetes.io/no-provisioner"
 
 
 BOUND = claim(uid="u1", volume="pv", phase="Bound")
@@ -468,3 +471,16 @@ def test_a_claim_may_have_a_delay_of_its_own() -> None:
     made.metadata.annotations["nominee.dev/provisioning-delay"] = "soon"
     with pytest.raises(ParameterError, match="annotation nominee"):
         of.for_claim(made)
+
+
+def test_a_bound_claim_is_lost_if_its_volume_is_only_reserved_for_it() -> None:
+    bound = claim(uid="u1", volume="pv", phase="Bound", annotations={BIND_COMPLETED: "yes"})
+    step = next_claim_step(_view(bound, volumes=[volume(claim_ref={"name": "data"})]))
+    assert isinstance(step, Update)
+    assert (step.obj.status.phase, step.event and step.event.reason) == ("Lost", "ClaimMisbound")
+
+
+def test_a_claim_that_is_being_deleted_is_bound() -> None:
+    deleted = claim(uid="u1")
+    deleted.metadata.deletionTimestamp.seconds = 1
+    assert str(next_claim_step(_view(deleted, STATIC, [volume()]))) == "UpdateVolume"
