@@ -80,9 +80,10 @@ class UnneededNodes(Checker):
 
     Less than the threshold must have been asked for in each loop of the unneeded time. A node that is not
     ready has another time, and one with devices or GPUs another measure: they are left out, and so are nodes
-    with pods that terminate. One that terminated for long counted no more before it was gone; how far the clock
-    was ahead that decided this, the value of the taint shows, which is the autoscaler's time. A resize counts
-    as it does for the scheduler: the most of desired, allocated and actual, and no desire that is infeasible.
+    with pods that terminate. One that terminated for long counted no more before it was gone; how far the
+    clock was ahead that decided this, the value of the taint shows, which is the autoscaler's time. A resize
+    counts as it does for the scheduler: the most of desired, allocated and actual, and no desire that is
+    infeasible.
     Source: cluster-autoscaler 1.36, core/scaledown/unneeded and eligibility, simulator/utilization,
     utils/pod (PodRequests), utils/drain (IsPodLongTerminating).
     """
