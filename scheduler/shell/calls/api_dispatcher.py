@@ -115,17 +115,17 @@ class APIDispatcher:
 
     async def _write(self, call: PodStatusPatch) -> core.Pod:
         """Write the difference and return the pod as it is then."""
+        return await retry_unavailable(
+            lambda: self._attempt(call), clock=self._clock, attempts_max=ATTEMPTS_MAX, seconds_first=0.02
+        )
+
+    async def _attempt(self, call: PodStatusPatch) -> core.Pod:
+        """Write the difference to the newest known state; none if another pod has the name by now."""
         request = self._calls.request(call, self._clock.now())
-        patch = request.patch
-        if patch is None:
+        if request.patch is None:
             return request.base
-        written = await retry_unavailable(
-            lambda: self._client.patch(
-                kinds.POD, call.key.name, call.key.namespace, patch, subresource="status"
-            ),
-            clock=self._clock,
-            attempts_max=ATTEMPTS_MAX,
-            seconds_first=0.02,
+        written = await self._client.patch(
+            kinds.POD, call.key.name, call.key.namespace, request.patch, subresource="status"
         )
         decision_log.log_nomination(call, request.base.status.nominatedNodeName)
         return written

@@ -134,3 +134,28 @@ async def test_a_deleted_pod_leaves_no_write_behind() -> None:
         for name in names:
             api.remove(kinds.POD, name)
         await api.until(lambda: calls.waiting == 0)
+
+
+async def test_a_write_that_is_repeated_does_not_reach_a_pod_that_was_created_again() -> None:
+    """The first attempt has no answer; by the second one a bound pod has the name, whose patch has no uid."""
+    api = FakeApi()
+    api.put(node("n1", cpu="1"))
+    api.rejections["patch/status"] = [errors.timeout("no answer")]
+    held = api.hold["patch/status"] = anyio.Event()
+    api.put(pod("p", cpu="3").pod)
+    async with running(api) as parts:
+        calls = parts.deps.calls
+        await api.until(lambda: calls.under_way == 1)
+        api.remove(kinds.POD, "p")
+        again = pod("p", cpu="3", on="n1").pod
+        again.metadata.uid = "another"
+        api.put(again)
+
+        def is_seen() -> bool:
+            seen = calls.cached(pod("p").key)
+            return seen is not None and seen.metadata.uid == "another"
+
+        await api.until(is_seen)
+        held.set()
+        await api.until(lambda: not len(calls))
+        assert not api.pod("p").status.conditions
