@@ -52,8 +52,9 @@ HOLDOUT7: Final[tuple[Unseen, ...]] = (
         ),
         component="apiserver",
         disturbed=True,
-        reached="the watch cache is behind etcd, and a client creates a namespace, a priority class or a"
-        " service account and then a pod that needs it: the pod is refused (404 or 403)",
+        reached="the watch cache is behind etcd, and a client creates a service account or a runtime class"
+        " and at once a pod that needs it, or the pod at another API server than its namespace: the pod is"
+        " refused (403 or 404)",
         proof=f"{_PROOFS}::test_an_object_that_the_cache_lacks_is_looked_up_in_etcd",
     ),
     Unseen(
