@@ -12,6 +12,7 @@ from tests.mutations.unseen.holdout2 import HOLDOUT2
 from tests.mutations.unseen.holdout3 import HOLDOUT3
 from tests.mutations.unseen.holdout4 import HOLDOUT4
 from tests.mutations.unseen.holdout5 import HOLDOUT5
+from tests.mutations.unseen.holdout6 import HOLDOUT6
 from tests.mutations.unseen.holdout7 import HOLDOUT7
 from tests.mutations.unseen.kubelet import KUBELET
 from tests.mutations.unseen.localcluster import LOCALCLUSTER
@@ -32,6 +33,7 @@ UNSEEN: Final[tuple[Unseen, ...]] = (
     *HOLDOUT3,
     *HOLDOUT4,
     *HOLDOUT5,
+    *HOLDOUT6,
     *HOLDOUT7,
 )
 UNSEEN_BY_NAME: Final = {each.mutation.name: each for each in UNSEEN}
