@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 
 from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.pb import coordination, core
 from tests.lab.invariants.histories import BEGIN, History, lease, node, pod, result_of, violations_of
 
 
@@ -118,6 +118,44 @@ def test_a_bound_pod_that_becomes_unscheduled(history: History, message: str) ->
 )
 def test_a_patch_of_a_former_pod_explains_no_other_write(states: list[core.Pod]) -> None:
     assert len(violations_of(PodProgress, created_again(*states))) == 1
+
+
+def leader(holder: str) -> coordination.Lease:
+    """Return the scheduler's lease."""
+    found = lease("kube-scheduler")
+    found.metadata.namespace = "kube-system"
+    found.spec.holderIdentity = holder
+    return found
+
+
+def refused(message: str) -> core.Pod:
+    """Return a bound pod, about which a scheduler says that its binding failed."""
+    found = scheduled("False", reason="SchedulerError")
+    found.status.conditions[0].message = message
+    return found
+
+
+ASSIGNED = refused('running Bind plugin "DefaultBinder": pod p is already assigned to node "n1"')
+
+
+def test_the_binding_of_another_leader_may_be_refused() -> None:
+    history = History().put(leader("s1"), scheduled(), leader("s2"), ASSIGNED)
+    result = result_of(PodProgress, history)
+    assert (result.violations, result.exceptions) == ((), {"new-leader": 1})
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        History().put(leader("s1"), scheduled(), leader("s1"), ASSIGNED),
+        History().put(leader("s1"), leader("s2")).wait(60).put(scheduled(), ASSIGNED),
+        History().put(leader("s1"), scheduled(), leader("s2"), late_failure()),
+        History().put(leader("s1"), scheduled(), leader("s2"), refused("no answer")),
+    ],
+    ids=["the same leader", "long before", "no binding", "another error"],
+)
+def test_a_new_leader_explains_no_other_failure(history: History) -> None:
+    assert len(violations_of(PodProgress, history)) == 1
 
 
 @pytest.mark.parametrize(

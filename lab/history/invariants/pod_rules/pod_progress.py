@@ -8,14 +8,17 @@ from typing import Final
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.former_objects import FORMER_OBJECT, FormerObjects
+from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.invariants.checking.pods import same_pod_before
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import POD
+from nominee.machinery.api.kinds import LEASE, POD
 from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core
 
 _ORDER: Final = {"": 0, "Pending": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 """Phases in the order in which a pod has them. A pod whose node is lost may be Unknown at any time."""
+_ASSIGNED: Final = "is already assigned to node"
+"""In the API server's answer to the binding of a bound pod."""
 
 
 class PodProgress(Checker):
@@ -31,16 +34,24 @@ class PodProgress(Checker):
         description="A bound pod stays PodScheduled, one with scheduling gates is not tried, a phase never "
         "goes back, startTime never changes, and no restartCount falls.",
         checks="bindings of pods and changes of their statuses",
-        exceptions=FORMER_OBJECT,
+        exceptions={
+            **FORMER_OBJECT,
+            "new-leader": "another scheduler became the leader shortly before; the binding failed of the one "
+            "whose watch did not have the binding of the other yet",
+        },
     )
-    kinds = frozenset({POD})
+    kinds = frozenset({POD, LEASE})
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._former = FormerObjects()
+        self._leaders = Leaders("kube-scheduler")
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Compare a pod with its former state."""
+        if revision.kind is LEASE:
+            self._leaders.observe(revision)
+            return
         self._former.observe(revision)
         pod, before = revision.after(POD), same_pod_before(revision)
         if pod is None or before is None:
@@ -49,8 +60,12 @@ class PodProgress(Checker):
             return
         self.checked += 1
         for problem in _scheduled(before, pod):
-            if _may_be_patch(before, pod) and self._former.may_reach(revision, self.served_time):
+            if not _may_be_patch(before, pod):
+                yield self.violation(problem, revision)
+            elif self._former.may_reach(revision, self.served_time):
                 self.allow("former-object")
+            elif _is_refused(pod) and self._leaders.changed_before(revision.time):
+                self.allow("new-leader")
             else:
                 yield self.violation(problem, revision)
         for problem in _problems(before, pod):
@@ -91,6 +106,12 @@ def _may_be_patch(before: core.Pod, pod: core.Pod) -> bool:
     condition = get_condition(pod.status.conditions, "PodScheduled")
     is_false = condition is not None and condition.status == "False"
     return is_false and before.spec.nodeName == pod.spec.nodeName
+
+
+def _is_refused(pod: core.Pod) -> bool:
+    """Return whether PodScheduled says that a binding was refused, since the pod had a node."""
+    condition = get_condition(pod.status.conditions, "PodScheduled")
+    return condition is not None and condition.reason == "SchedulerError" and _ASSIGNED in condition.message
 
 
 def _goes_back(old: str, new: str) -> bool:

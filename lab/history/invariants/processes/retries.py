@@ -16,6 +16,8 @@ from nominee.machinery.api.objects import metadata_of
 _LIMITS: Final = ((30, 1.0), (60, 10.0))
 """Requests, and seconds. A rate limiter that begins with 5 ms and doubles it makes 9, and 12; events about
 the object, each of which is a reason for another attempt, come on top of that."""
+_TOGETHER_SECONDS: Final = 0.004
+"""Creations that begin within this time count once: a sync makes one for each replica that is missing."""
 _KEPT: Final = max(count for count, _ in _LIMITS) + 1
 _REASONS_MAX: Final = 100
 _ENDS: Final = frozenset({Outcome.DONE, Outcome.ALREADY_EXISTS})
@@ -75,6 +77,8 @@ class Retries(Checker):
             self._reasons[owner] -= 1
             return
         row = self._rows.setdefault(key, deque(maxlen=_KEPT))
+        if answer.generate_name and row and answer.begin_time - row[-1] < _TOGETHER_SECONDS:
+            return
         row.append(answer.begin_time)
         for count, seconds in _LIMITS:
             if len(row) > count and row[-1] - row[-1 - count] <= seconds:
