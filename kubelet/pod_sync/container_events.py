@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from nominee.kubelet.instructions import ContainerEvent
-from nominee.kubelet.runtime import crash_loop
+from nominee.kubelet.pods import crash_loop
 from nominee.machinery.api.pb import core
 from nominee.machinery.events.reference import reference
 from nominee.machinery.features.gates import Version

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from nominee.kubelet import emulation, instructions
 from nominee.kubelet.instructions import PodInstruction, RecordContainerEvents, RecordEvent, SyncLater
 from nominee.kubelet.pod_sync import container_events, deadline, probe_step
 from nominee.kubelet.pod_sync.step import EARLY_SECONDS_MAX, Pass
-from nominee.kubelet.pods import sub_paths
+from nominee.kubelet.pods import crash_loop, sub_paths
 from nominee.kubelet.pods.record import Outcome, Waiting
 from nominee.kubelet.pods.states import Step, Trigger
-from nominee.kubelet.runtime import crash_loop
-from nominee.kubelet.runtime.sandbox import PodSandbox
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox
 from nominee.machinery.api.pb import core
 
 _PULL_FAILED: Final = "ErrImagePull"
@@ -79,8 +78,8 @@ def pull(p: Pass) -> None:
     for name in names:
         error = sync.waiting[name].message
         p.out.append(RecordContainerEvents(tuple(container_events.pull_failed(record.pod, [name], error))))
-    p.wait(Step.PULL, crash_loop.seconds(sync.pulls + 1))
-    p.out.append(SyncLater(record.uid, crash_loop.seconds(sync.pulls + 1)))
+    p.wait(Step.PULL, crash_loop.seconds(sync.pulls))
+    p.out.append(SyncLater(record.uid, crash_loop.seconds(sync.pulls)))
     p.out.append(SyncLater(record.uid, _SHOWN_SECONDS))
 
 
@@ -117,32 +116,53 @@ def start(p: Pass) -> Trigger | PodInstruction | None:
 
 
 def restart(p: Pass) -> PodInstruction | None:
-    """Start crashed containers again, once their back-off is over, and those whose image has changed.
-
-    A container whose allocation has changed starts at once. Source: kubelet 1.36, GetBackoffKey: the
-    resources are part of the back-off's key.
-    """
+    """Start ended containers again, once their back-off is over, and those whose image has changed."""
     images = _changed_images(p)
     if images:
         return _change_images(p, images)
-    record, crashed = p.record, sandbox(p).crashed
-    if not crashed:
-        p.forget(Step.RESTART)  # it has passed where they were started, and that could not be saved
-        return None
-    allocated = p.node.allocated(record)
-    resized = tuple(one.name for one in crashed if not one.resources.same(allocated.of(one.name)))
-    if resized:
-        _begin_run(p)
-        return instructions.StartCrashedContainers(record.uid, resized, allocated)
-    names = tuple(container.name for container in crashed)
-    until = max(one.last_finished + crash_loop.seconds(one.crashes) for one in crashed)
-    begins = p.due(Step.RESTART) is None
-    if p.waits(Step.RESTART, max(until - p.at.now, 0.0)):
-        if begins:
-            p.out.append(RecordContainerEvents(tuple(container_events.backing_off(record.pod, names))))
+    names = _backed_off(p, sandbox(p).crashed)
+    if not names:
         return None
     _begin_run(p)
-    return instructions.StartCrashedContainers(record.uid, names, allocated)
+    return instructions.StartCrashedContainers(p.record.uid, names, p.node.allocated(p.record))
+
+
+def _backed_off(p: Pass, crashed: Iterable[Container]) -> tuple[str, ...]:
+    """Return the containers that start again now; for the others their back-off begins, or goes on.
+
+    Source: kubelet 1.36, doBackOff.
+    """
+    record, sync, now = p.record, p.record.sync, p.at.now
+    before, allocated = sync.waiting or {}, p.node.allocated(record)
+    waiting: dict[str, Waiting] = {}
+    over: list[str] = []
+    for one in crashed:
+        key = container_events.image_of(record.pod, one.name), allocated.of(one.name)
+        back_off = sync.back_offs.get(one.name)
+        if back_off is not None and not back_off.is_of(*key, now + EARLY_SECONDS_MAX):
+            back_off = None
+        since = one.last_finished if one.name in before else one.back_off_since
+        if back_off is not None and since and back_off.until(since) > now + EARLY_SECONDS_MAX:
+            message = crash_loop.message(record.pod, one.name, back_off.seconds)
+            waiting[one.name] = Waiting(crash_loop.REASON, message)
+            _wait_until(p, Step.RESTART, back_off.until(one.last_finished))
+            continue
+        over.append(one.name)
+        if since:
+            sync.back_offs[one.name] = crash_loop.following(back_off, *key, now)
+    begun = [name for name in waiting if name not in before]
+    if begun:
+        p.out.append(RecordContainerEvents(tuple(container_events.backing_off(record.pod, begun))))
+    sync.waiting = waiting or None
+    return tuple(over)
+
+
+def _wait_until(p: Pass, step: Step, time: float) -> None:
+    """Let the pod be synced for a step at a time (seconds since the epoch), unless one is due before."""
+    due, seconds = p.due(step), max(time - p.at.now, 0.0)
+    if due is None or not p.at.monotonic + EARLY_SECONDS_MAX < due <= p.at.monotonic + seconds:
+        p.wait(step, seconds)
+        p.out.append(SyncLater(p.record.uid, seconds))
 
 
 def _changed_images(p: Pass) -> Mapping[str, str]:
@@ -159,12 +179,21 @@ def _changed_images(p: Pass) -> Mapping[str, str]:
 
 
 def _change_images(p: Pass, images: Mapping[str, str]) -> PodInstruction:
-    """Start containers with other images, whatever the restartPolicy says."""
-    running = [one.name for one in sandbox(p).containers if one.state == "running" and one.name in images]
+    """Start containers with other images, whatever the restartPolicy says, and whatever their back-off was.
+
+    Source: kubelet 1.36, GetBackoffKey: the image is part of the back-off's key.
+    """
+    sync, allocated = p.record.sync, p.node.allocated(p.record)
+    changed = [one for one in sandbox(p).containers if one.name in images]
+    running = [one.name for one in changed if one.state == "running"]
+    for one in changed:
+        if one.last_id:
+            back_off = crash_loop.following(None, images[one.name], allocated.of(one.name), p.at.now)
+            sync.back_offs[one.name] = back_off
     p.out.append(RecordContainerEvents(tuple(container_events.changed(p.record.pod, running))))
     p.forget(Step.PROBE)
     p.forget(Step.EXIT)
-    return instructions.ChangeImages(p.record.uid, images, p.node.allocated(p.record))
+    return instructions.ChangeImages(p.record.uid, images, allocated)
 
 
 def _begin_run(p: Pass) -> None:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from nominee.kubelet.instructions import PodInstruction
+from nominee.kubelet.pods.crash_loop import BackOff
 from nominee.kubelet.pods.last_sync import LastSync
 from nominee.kubelet.pods.states import TRANSITIONS, PodState, Step, Trigger
 from nominee.kubelet.resize.actuation import ActuationCall
@@ -54,6 +55,8 @@ class Sync:
     """The instruction whose result is awaited."""
     due: dict[Step, float] | None = None
     """When a step may be taken, in seconds of the monotonic clock; None while no step waits."""
+    back_offs: dict[str, BackOff] = field(default_factory=dict)
+    """By container: the back-off of those that were started again."""
     deadline_seconds: int = 0
     """The `spec.activeDeadlineSeconds` that counts, and that its due time is about."""
     actuates: PodResources | None = None

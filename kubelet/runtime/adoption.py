@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from nominee.kubelet.resources.pod_resources import PodResources
 from nominee.kubelet.resources.requirements import Requirements, ResourceList
-from nominee.kubelet.runtime import crash_loop
 from nominee.kubelet.runtime.sandbox import Container, PodSandbox, container_id, inherit
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import is_sidecar
@@ -106,6 +105,6 @@ def _container(uid: str, spec: core.Container, row: core.ContainerStatus, init: 
         last_started=clock.from_time(row.lastState.terminated.startedAt),
         last_finished=clock.from_time(row.lastState.terminated.finishedAt),
         last_exit_code=row.lastState.terminated.exitCode,
-        crashes=row.restartCount + 1 if row.state.waiting.reason == crash_loop.REASON else 0,
+        back_off_since=clock.from_time(row.lastState.terminated.finishedAt),
         resources=Requirements.from_message(source),
     )

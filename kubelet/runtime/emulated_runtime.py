@@ -67,8 +67,9 @@ class EmulatedRuntime:
             case instructions.CrashContainers(_, exit_code, names):
                 return change.crash(sandbox, now=now, exit_code=exit_code, names=names)
             case instructions.KillContainers(_, names, exit_code, again):
-                end = change.crash if again else change.stop
-                return end(sandbox, now=now, exit_code=exit_code, names=names)
+                if again:
+                    return change.crash(sandbox, now=now, exit_code=exit_code, names=names, killed=True)
+                return change.stop(sandbox, now=now, exit_code=exit_code, names=names)
             case instructions.ExitContainers(_, exit_code) | instructions.StopContainers(_, exit_code):
                 return change.stop(sandbox, now=now, exit_code=exit_code)
             case instructions.SignalContainers():

@@ -19,7 +19,6 @@ from nominee.kubelet.resources.requirements import (
     RequirementsDocument,
     ResourceList,
 )
-from nominee.kubelet.runtime import crash_loop
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources.pod_resources import is_sidecar
 
@@ -52,8 +51,8 @@ class Container:
     last_started: float = 0.0
     last_finished: float = 0.0
     last_exit_code: int = 0
-    crashes: int = 0
-    """How often in a row it has crashed."""
+    back_off_since: float = 0.0
+    """While it waits to run again: the end from which its back-off counts at first; 0.0 if none does."""
 
     @property
     def in_force(self) -> Requirements:
@@ -172,18 +171,25 @@ def restart(
     def restarted(container: Container) -> Container:
         if container.name not in names or container.state != "running":
             return container
-        ended = replace(_with_last_run(container, now, 0), restarts=container.restarts + 1, crashes=0)
+        ended = replace(_with_last_run(container, now, 0), restarts=container.restarts + 1)
         return replace(_run(sandbox.uid, ended, resources, now), ready=ready and container.ready)
 
     return _each(sandbox, restarted)
 
 
 def crash(
-    sandbox: PodSandbox, *, now: float, exit_code: int, names: tuple[str, ...] | None = None
+    sandbox: PodSandbox,
+    *,
+    now: float,
+    exit_code: int,
+    names: tuple[str, ...] | None = None,
+    killed: bool = False,
 ) -> PodSandbox:
     """End the containers, or just those of these names, which are to run again; sidecars go on.
 
-    A container of these names that has ended, sidecar or not, waits to run again without a back-off.
+    A container of these names that has ended, sidecar or not, waits to run again without a back-off. The
+    kubelet that has `killed` one starts it again with what it knew before: the end of the run before counts.
+    Source: kubelet 1.36, SyncPod (steps 3 and 8), doBackOff.
     """
 
     def ended(container: Container) -> Container:
@@ -191,31 +197,28 @@ def crash(
             return container
         if container.state == "exited" and names is not None:
             former = _with_last_run(container, container.finished, container.exit_code)
-            return replace(former, state="waiting", crashes=1)
+            return replace(former, state="waiting", back_off_since=0.0)
         if container.state != "running" or container.init:
             return container
-        calm = now - container.started >= crash_loop.CALM_SECONDS
         return replace(
             _with_last_run(container, now, exit_code),
             state="waiting",
             ready=False,
             finished=now,
             exit_code=exit_code,
-            crashes=1 if calm else container.crashes + 1,
+            back_off_since=container.last_finished if killed else now,
         )
 
     return _each(sandbox, ended)
 
 
 def rerun(sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, *, now: float) -> PodSandbox:
-    """Start crashed containers again, with these resources; where they are new, the back-off begins again."""
+    """Start crashed containers again, with these resources."""
 
     def started(container: Container) -> Container:
         if not container.crashed or container.name not in names:
             return container
-        same = container.resources.same(resources.of(container.name))
-        again = replace(container, restarts=container.restarts + 1, crashes=container.crashes if same else 1)
-        return _run(sandbox.uid, again, resources, now)
+        return _run(sandbox.uid, replace(container, restarts=container.restarts + 1), resources, now)
 
     return _each(sandbox, started)
 
@@ -223,25 +226,15 @@ def rerun(sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, 
 def change_images(
     sandbox: PodSandbox, images: Mapping[str, str], resources: PodResources, *, now: float
 ) -> PodSandbox:
-    """Start containers again with other images: those that run are killed, and no back-off delays the others.
-
-    Source: kubelet 1.36, GetBackoffKey: the image is part of the back-off's key.
-    """
+    """Start containers again with other images: those that run are killed."""
     names = tuple(images)
     begun = restart(sandbox, names, resources, now=now, ready=False)
-    calm = _each(begun, lambda one: replace(one, crashes=1) if one.crashed and one.name in images else one)
-    return with_images(rerun(calm, names, resources, now=now), images)
+    return with_images(rerun(begun, names, resources, now=now), images)
 
 
 def with_resources(sandbox: PodSandbox, resources: Mapping[str, Requirements]) -> PodSandbox:
-    """Return the sandbox with other resources in force for some containers, without a restart.
-
-    Their back-off begins again at the next crash.
-    """
-    return _each(
-        sandbox,
-        lambda one: replace(one, resources=resources[one.name], crashes=0) if one.name in resources else one,
-    )
+    """Return the sandbox with other resources in force for some containers, without a restart."""
+    return _each(sandbox, lambda one: replace(one, resources=resources.get(one.name, one.resources)))
 
 
 def with_inherited(sandbox: PodSandbox, limits: Mapping[str, ResourceList]) -> PodSandbox:
@@ -364,7 +357,8 @@ def _containers(rows: Iterable[ContainerDocument]) -> tuple[Container, ...]:
 def _container(row: ContainerDocument) -> Container:
     resources = cast("RequirementsDocument", row.get("resources", {}))
     inherited = cast("Mapping[str, str]", row.get("inherited", {}))
-    run = {name: value for name, value in row.items() if name not in _OWN_FORM}
+    # An earlier version may have written a field that is no more.
+    run = {name: value for name, value in row.items() if name == "name" or name in _DEFAULTS}
     return Container(
         **run,  # type: ignore[arg-type]  # a wrong type is an error later
         resources=Requirements.from_json(resources),

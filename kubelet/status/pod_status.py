@@ -14,7 +14,6 @@ from nominee.kubelet.features import StatusFeatures
 from nominee.kubelet.pods.record import Outcome, Waiting
 from nominee.kubelet.resize.conditions import DEFERRED, ResizeCondition
 from nominee.kubelet.resources.pod_resources import PodResources
-from nominee.kubelet.runtime import crash_loop
 from nominee.kubelet.runtime.sandbox import Container, PodSandbox
 from nominee.kubelet.runtime.terminations import termination_reason
 from nominee.kubelet.status.resize_conditions import (
@@ -174,7 +173,7 @@ def _write_containers(status: core.PodStatus, view: View, sandbox: PodSandbox) -
         row.started = container.state == "running" and not container.starting
         if container.name in lost:
             row.state.terminated.CopyFrom(_UNKNOWN)
-        elif container.name in waiting and not container.id:
+        elif container.name in waiting and container.state == "waiting":
             row.state.waiting.reason, row.state.waiting.message = waiting[container.name]
         if container.last_id:
             last = row.lastState.terminated
@@ -222,10 +221,7 @@ def _write_container(row: core.ContainerStatus, container: Container, image: str
 
 
 def _write_state(state: core.ContainerState, container: Container, pod: core.Pod) -> None:
-    if container.crashed:
-        state.waiting.reason = crash_loop.REASON
-        state.waiting.message = crash_loop.message(pod, container.name, container.crashes)
-    elif container.state == "waiting":
+    if container.state == "waiting":
         state.waiting.reason = "PodInitializing" if pod.spec.initContainers else "ContainerCreating"
     elif container.state == "running":
         state.running.startedAt.CopyFrom(clock.to_time(container.started))
