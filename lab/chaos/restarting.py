@@ -15,7 +15,7 @@ from nominee.lab.chaos.rest.nodes import has_drains, recheck_seconds
 from nominee.lab.chaos.rest.observation import observe, outstanding
 from nominee.lab.chaos.rest.past.cleared_nominations import cleared_nominations
 from nominee.lab.chaos.rest.past.failed_pods import failed_pods
-from nominee.lab.chaos.rest.perpetual import runs_on
+from nominee.lab.chaos.rest.perpetual import has_back_offs, runs_on
 from nominee.lab.chaos.rest.restart import changes, facts, with_cleared
 from nominee.lab.chaos.rest.scheduling import waits_for_flush
 from nominee.lab.chaos.rest.state import Expectations, Finding, State
@@ -85,7 +85,7 @@ async def changed_by_restart(cluster: ScenarioCluster, expectations: Expectation
             # waits on as before has waited for long enough.
             if not due and facts(state) == facts(first) and not has_unwritten_attempts(state):
                 break
-        if runs_on(state):
+        if runs_on(state) or has_back_offs(state):
             return ""
         before, lost = facts(state), losses_of(state)
         began, held = len(await cluster.history()), cluster.holdings()

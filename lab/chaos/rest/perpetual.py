@@ -37,6 +37,18 @@ def runs_on(state: State) -> bool:
     return bool(busy_namespaces(state))
 
 
+def has_back_offs(state: State) -> bool:
+    """Return whether a container waits that starts at once when its kubelet does, which knows no back-off.
+
+    Source: kubelet 1.36, NewMainKubelet.
+    """
+    return any(
+        container.state.waiting.reason == "CrashLoopBackOff"
+        for pod in state.of(kinds.POD)
+        for container in pod.status.containerStatuses
+    )
+
+
 def busy_namespaces(state: State) -> frozenset[str]:
     """Return the namespaces with such work."""
     if CONTROLLERS not in state.running:

@@ -67,6 +67,7 @@ async def restarted(
     monkeypatch.setattr(restarting, "waits_for_flush", lambda name: name == "waits")
     monkeypatch.setattr(restarting, "has_unwritten_attempts", lambda name: name == "unwritten")
     monkeypatch.setattr(restarting, "runs_on", lambda name: name == "runs on")
+    monkeypatch.setattr(restarting, "has_back_offs", lambda name: name == "backs off")
     monkeypatch.setattr(restarting, "has_drains", lambda name: name == "drains")
     monkeypatch.setattr(restarting, "has_failing_jobs", lambda name: name == "failing")
     monkeypatch.setattr(restarting, "recheck_seconds", lambda name, _: RECHECKED_SECONDS * (name == "cached"))
@@ -111,6 +112,15 @@ async def test_what_follows_a_late_change_is_waited_for(
     cluster = Cluster(["a"], history.revisions)
     assert await restarted(cluster, monkeypatch) == ""
     assert cluster.slept == [restarting.STEADY_SECONDS] * slept
+
+
+@pytest.mark.parametrize("state", ["runs on", "backs off"])
+async def test_a_cluster_that_goes_on_or_whose_containers_start_with_their_kubelet_is_not_restarted(
+    state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster([state])
+    assert await restarted(cluster, monkeypatch) == ""
+    assert not cluster.crashed
 
 
 @pytest.mark.parametrize("state", ["deferred", "refused"])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nominee.lab.chaos.rest.perpetual import busy_namespaces, runs_on, writes_elsewhere
+from nominee.lab.chaos.rest.perpetual import busy_namespaces, has_back_offs, runs_on, writes_elsewhere
 from nominee.machinery.runtime.clock import rfc3339
 from tests.lab.chaos.rest.clusters import NOW, Manifest, correct, manifest, owner, pod, state
 from tests.lab.invariants import histories
@@ -72,6 +72,13 @@ def test_a_pod_that_is_evicted_again_and_again_runs_on(
     ]
     manifests["evicted"] = evicted
     assert runs_on(state(manifests)) is expected
+
+
+@pytest.mark.parametrize(("reason", "expected"), [("CrashLoopBackOff", True), ("ContainerCreating", False)])
+def test_a_container_in_its_back_off_starts_with_its_kubelet(reason: str, expected: bool) -> None:
+    waits = pod("waits", node="node-0")
+    waits["status"]["containerStatuses"] = [{"name": "c", "state": {"waiting": {"reason": reason}}}]
+    assert has_back_offs(state({**correct(), "waits": waits})) is expected
 
 
 def test_work_that_does_not_end_is_that_of_a_namespace() -> None:
