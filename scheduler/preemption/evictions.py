@@ -33,6 +33,10 @@ from nominee.scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTI
 PARALLEL_MAX: Final = 16
 RETRY_SECONDS: Final = 0.1
 """Until a preemptor whose evictions failed is tried again: five requests of a client with kube-api-qps 50."""
+MARK_RETRY_SECONDS: Final = (0.01, 0.05, 0.25)
+"""Before each further attempt at the patch of a victim: client-go's retry.DefaultBackoff, without jitter."""
+RETRIABLE: Final = frozenset(("InternalError", "ServiceUnavailable", "Conflict"))
+"""Reasons of errors after which the patch is sent again; a refused connection is ServiceUnavailable."""
 IN_MEMORY_SINCE: Final = Version(1, 36)
 """Events say whether a victim was only stopped."""
 BEFORE: Final = "scheduler.preempt.before"
@@ -136,7 +140,7 @@ class Evictions:
             try:
                 patch = self._mark(pod, victim)
                 if patch:
-                    yield Patch(kinds.POD, victim.name, victim.namespace, patch, "status")
+                    yield from _patch_status(victim, patch)
                 yield Failpoint(VICTIM_MARKED, _labels(pod, victim=str(victim.key)))
                 yield Delete(kinds.POD, victim.name, victim.namespace)
             except StatusError as error:
@@ -181,6 +185,23 @@ class Evictions:
         for other in self._handle.nominator.pods_on(candidate.node):
             if other.priority < pod.priority:
                 yield ClearNomination(other.pod)
+
+
+def _patch_status(victim: PodInfo, patch: object) -> IoSteps[None]:
+    """Patch the victim's status, again after a retriable error; one that timed out is not tried again.
+
+    Source: kube-scheduler 1.36, util.PatchPodStatus and util.Retriable.
+    """
+    for seconds in MARK_RETRY_SECONDS:
+        try:
+            yield Patch(kinds.POD, victim.name, victim.namespace, patch, "status")
+        except StatusError as error:
+            if error.reason not in RETRIABLE:
+                raise
+            yield Sleep(seconds)
+        else:
+            return
+    yield Patch(kinds.POD, victim.name, victim.namespace, patch, "status")
 
 
 def _labels(pod: PodInfo, **more: str) -> dict[str, str]:

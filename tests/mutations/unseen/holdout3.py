@@ -87,8 +87,9 @@ HOLDOUT3: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.scheduler.preemption.evictions:Evictions._evict",
-                    "if patch:\n                yield Patch(",
-                    "if not patch:\n                return\n            else:\n                yield Patch(",
+                    "if patch:\n                yield from _patch_status(",
+                    "if not patch:\n                return\n"
+                    "            else:\n                yield from _patch_status(",
                 ),
             ),
         ),

@@ -17,7 +17,7 @@ from nominee.scheduler.framework.scheduling.algorithm import find_feasible
 from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.default_preemption import DefaultPreemption
-from nominee.scheduler.preemption.evictions import RETRY_SECONDS
+from nominee.scheduler.preemption.evictions import MARK_RETRY_SECONDS, RETRY_SECONDS
 from tests.scheduler.builders import Desk, desk, node, pod
 from tests.scheduler.performing import performer
 from tests.support.fake_api import FakeApi, Request
@@ -175,6 +175,40 @@ async def test_a_rejected_eviction_brings_the_preemptor_back_and_spares_the_last
     assert not stage.plugin.evictions.is_preempting("uid-vip")
 
 
+@pytest.mark.parametrize(
+    ("error", "attempts"),
+    [
+        (errors.service_unavailable("away"), 4),
+        (errors.internal("no"), 4),
+        (errors.conflict(kinds.POD, "a"), 4),
+        (errors.timeout("slow"), 1),
+        (errors.forbidden(kinds.POD, "a", "no"), 1),
+    ],
+)
+async def test_the_mark_of_a_victim_is_tried_again(error: errors.StatusError, attempts: int) -> None:
+    """Four times at most, and not after a timeout; a victim that cannot be marked is not deleted."""
+    stage = Stage(pod("a", on="n1"))
+    clock = stage.desk.framework.clock
+    assert isinstance(clock, FakeClock)
+    work = stage.plugin.evictions.before_requeueing
+    for failures in (attempts - 1, attempts):
+        stage.api.requests.clear()
+        stage.api.rejections["patch/status"] = [error] * failures
+        result: list[Any] = []
+
+        async def evict(result: list[Any] = result) -> None:
+            result.append(await stage.do(work(stage.candidate, stage.preemptor)))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(evict)
+            for seconds in MARK_RETRY_SECONDS:
+                await anyio.wait_all_tasks_blocked()
+                await clock.advance(seconds)
+        deleted = [] if failures == attempts else [("delete", "default/a")]
+        assert stage.asked() == [("patch/status", "default/a")] * attempts + deleted
+        assert (result[0] is None) is bool(deleted)
+
+
 async def test_a_deleted_victim_is_no_error() -> None:
     stage = Stage(pod("a", on="n1"))
     stage.api.reject = lambda request: (
@@ -215,7 +249,7 @@ async def test_a_victim_that_waits_is_stopped_not_deleted(waits: bool, minor: in
 async def test_synchronous_preemption_returns_the_first_error() -> None:
     stage = Stage(pod("a", on="n1"))
     assert await stage.do(stage.plugin.evictions.before_requeueing(stage.candidate, stage.preemptor)) is None
-    stage.api.reject = lambda request: errors.internal("no")
+    stage.api.reject = lambda request: errors.internal("no") if request.verb == "delete" else None
     status = await stage.do(stage.plugin.evictions.before_requeueing(stage.candidate, stage.preemptor))
     assert status is not None
     assert status.code is Code.Error
