@@ -32,6 +32,7 @@ from nominee.scheduler.framework.runtime.follow_ups import joined
 from nominee.scheduler.framework.runtime.instrumentation import Verdicts, observed
 from nominee.scheduler.framework.runtime.plugin_set import PluginSet
 from nominee.scheduler.framework.runtime.plugin_status import (
+    failed_pre_flight,
     failed_status,
     rejected_by,
     run_pre_enqueue_plugin,
@@ -446,7 +447,7 @@ class Framework(PluginSet):
             elif status.is_skip:
                 skipped.append(plugin.name)
             else:
-                return failed_status("PreBindPreFlight", plugin.name, status)
+                return failed_pre_flight(plugin.name, status)
         state.skip_pre_bind_plugins = frozenset(skipped)
         state.parallel_pre_bind_plugins = frozenset(parallel)
         return Status(Code.Skip if len(skipped) == len(self.pre_bind_plugins) else Code.Success)

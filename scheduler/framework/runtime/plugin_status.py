@@ -18,6 +18,20 @@ def failed_status(point: str, plugin: str, status: Status) -> Status:
     return Status(Code.Error, (f"{running}: {status.message()}",), plugin, status.error)
 
 
+def failed_pre_flight(plugin: str, status: Status) -> Status:
+    """Return an Error status for a PreBindPreFlight that is neither Success nor Skip.
+
+    Source: kube-scheduler 1.36, RunPreBindPreFlights, which words them otherwise than other extension points.
+    """
+    text = f'running PreBindPreFlight "{plugin}": {status.message()}'
+    if status.code is not Code.Error:
+        text = (
+            f'PreBindPreFlight {plugin} returned "{status.code.name}", which is unsupported.'
+            " It is supposed to return Success, Skip, or Error status"
+        )
+    return Status(Code.Error, (text,), plugin, status.error)
+
+
 def rejected_by(plugin: Plugin, status: Status) -> Status:
     """Return a filter's rejection with the plugin's name, or an Error status if it is no rejection."""
     if status.is_rejected:

@@ -324,6 +324,23 @@ async def test_nothing_to_pre_bind_is_a_skip() -> None:
     assert framework.run_pre_bind_pre_flights(CycleState(), pod("a"), "n1").is_skip
 
 
+@pytest.mark.parametrize(
+    ("flight", "text"),
+    [
+        (Status(Code.Error, ("boom",)), 'running PreBindPreFlight "A": boom'),
+        (
+            Status(Code.Unschedulable, ("boom",)),
+            'PreBindPreFlight A returned "Unschedulable", which is unsupported.'
+            " It is supposed to return Success, Skip, or Error status",
+        ),
+    ],
+)
+async def test_a_failed_pre_flight_is_an_error(flight: Status, text: str) -> None:
+    framework = ready(Step("A", [], flight=flight)).framework
+    status = framework.run_pre_bind_pre_flights(CycleState(), pod("a"), "n1")
+    assert (status.code, status.reasons) == (Code.Error, (text,))
+
+
 async def test_a_failed_pre_bind_stops_the_rest() -> None:
     log: list[str] = []
     failing = Step("A", log, result=Status(Code.Error, ("no",)))
