@@ -26,7 +26,8 @@ from nominee.scheduler.framework.api.io_steps import (
     Patch,
     Sleep,
 )
-from nominee.scheduler.framework.interface import Candidate, Handle, Status
+from nominee.scheduler.framework.api.status import error_text
+from nominee.scheduler.framework.interface import Candidate, Code, Handle, Status
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 
@@ -96,17 +97,23 @@ class Evictions:
             self._handle.activate({str(pod.key): pod.pod})
 
     def before_requeueing(self, candidate: Candidate, pod: PodInfo) -> IoSteps[Status | None]:
-        """Evict the victims before the cycle ends (SchedulerAsyncPreemption off); return the first error."""
+        """Evict the victims before the cycle ends (SchedulerAsyncPreemption off); return the first error.
+
+        Its text begins as all of DefaultPreemption's PostFilter do (kube-scheduler 1.36).
+        """
         try:
             yield Failpoint(BEFORE, _labels(pod, node=candidate.node))
         except _FAILURES as rejected:
-            return Status.as_error(rejected, self._plugin)
+            return self._failed(rejected)
         victims = [victim for victim in candidate.victims if not victim.is_terminating]
         error = yield from self._evict_all(candidate, pod, victims)
         if error is not None:
-            return Status.as_error(error, self._plugin)
+            return self._failed(error)
         yield from self._clear_lower_nominations(candidate, pod)
         return None
+
+    def _failed(self, error: Exception) -> Status:
+        return Status(Code.Error, (f"preemption: {error_text(error)}",), self._plugin, error)
 
     def _evict_all(
         self, candidate: Candidate, pod: PodInfo, victims: Sequence[PodInfo]

@@ -253,6 +253,7 @@ async def test_synchronous_preemption_returns_the_first_error() -> None:
     status = await stage.do(stage.plugin.evictions.before_requeueing(stage.candidate, stage.preemptor))
     assert status is not None
     assert status.code is Code.Error
+    assert status.message() == "preemption: Internal error occurred: no"
 
 
 @pytest.mark.parametrize(("terminating", "background"), [(False, True), (True, False)])
