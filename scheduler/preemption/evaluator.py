@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nominee.machinery.api import kinds
+from nominee.machinery.api.names import aggregate
 from nominee.scheduler.framework.api.deferred_resize import is_deferred_resize
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Candidate, Code, Handle, NodeStatuses, Status
@@ -85,9 +86,9 @@ def decide(
             groups=groups,
         )
     if not run.candidates:
-        failed = next((s for s in run.statuses.values() if not s.is_rejected), None)
-        if failed is not None:
-            return Decision(None, failed, node_statuses=run.statuses)
+        failed = [status for status in run.statuses.values() if not status.is_rejected]
+        if failed:
+            return Decision(None, _all_of(failed), node_statuses=run.statuses)
         status = Status(Code.Unschedulable, (_nothing_found(run.statuses, len(snapshot)),))
         return Decision(None, status, clears_nomination=True, node_statuses=run.statuses)
     if review is not None:
@@ -107,6 +108,15 @@ def _after_review(review: CandidateReview, now: float) -> Decision:
         status = Status(Code.Unschedulable, ("no candidate node for preemption",))
         return Decision(None, status, node_statuses=review.statuses)
     return Decision(best[0], None, False, tuple(review.candidates), tuple(best), review.statuses, words)
+
+
+def _all_of(failed: Sequence[Status]) -> Status:
+    """Return the errors of several nodes as one, in the order in which the nodes were tried.
+
+    Source: kube-scheduler 1.36, DryRunPreemption, which aggregates them.
+    """
+    text = aggregate(status.message() for status in failed)
+    return Status(Code.Error, (text,), failed[0].plugin, failed[0].error)
 
 
 def _nothing_found(statuses: Mapping[str, Status], total: int) -> str:

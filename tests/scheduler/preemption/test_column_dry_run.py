@@ -255,6 +255,43 @@ def test_a_filter_that_breaks_gives_its_node_an_error() -> None:
     assert broken.message() == 'running "Breaks" filter plugin: broken'
 
 
+class Fails(FilterPlugin):
+    """Raises on some nodes, where it has a text for them."""
+
+    name = "Fails"
+    looks_at_pods = False
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        if node.name in self.texts:
+            raise ValueError(self.texts[node.name])
+        return None
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (
+            {"n0": "a", "n1": "b", "n2": "a"},
+            '[running "Fails" filter plugin: a, running "Fails" filter plugin: b]',
+        ),
+        ({"n0": "a", "n1": "a", "n2": "a"}, 'running "Fails" filter plugin: a'),
+    ],
+)
+def test_errors_of_all_nodes_are_one_error(texts: dict[str, str], message: str) -> None:
+    fails = Fails()
+    on = full_desk(3, fails)
+    who, state = pod("who", cpu="3", priority=PRIORITY), CycleState()
+    statuses = rejected(on, who, state)
+    assert statuses is not None
+    fails.texts = texts
+    status = decided(on, state, who, statuses, seed=2).status
+    assert status is not None
+    assert (status.code, status.message()) == (Code.Error, message)
+
+
 @pytest.mark.parametrize("kept", ["1", "2"])
 def test_a_change_of_the_node_is_seen(kept: str) -> None:
     on = full_desk(1)
