@@ -192,11 +192,15 @@ def eviction_failed(failed: Failed, status: Status) -> Failed:
 
 
 def failed_by(status: Status) -> Failed:
-    """Return the failure of a plugin after a node was chosen; a rejection counts as that of the only node."""
+    """Return the failure of a plugin after a node was chosen; a rejection counts as that of the only node.
+
+    A pod that was removed while it waited on Permit is rejected by a plugin without a name: no event concerns
+    it, and it does not count as an error (kube-scheduler 1.36, bindingCycle and RejectWaitingPod).
+    """
     if not status.is_rejected:
         return Failed(Reason.SCHEDULER_ERROR, status.message(), CLEAR_NOMINATION, error=status.error)
     reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
-    named = frozenset({status.plugin} if status.plugin else ())
+    named = frozenset({status.plugin})
     is_pending = status.code is Code.Pending
     return Failed(
         Reason.UNSCHEDULABLE,

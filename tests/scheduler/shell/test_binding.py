@@ -200,6 +200,24 @@ async def test_a_pod_that_is_deleted_while_it_waits_gives_its_room_back() -> Non
         await api.until(lambda: is_bound(api, "next"))
 
 
+async def test_a_deleted_pod_with_a_finalizer_that_waits_is_not_tried_again() -> None:
+    api = api_with(node("n1", cpu="1"))
+    async with running(api, scripted(waits=True)) as parts:
+        await api.until(lambda: len(parts.waiting) == 1)
+        going = core.Pod()
+        going.CopyFrom(api.pod("p"))
+        going.metadata.finalizers.append("example.com/hold")
+        going.metadata.deletionTimestamp.seconds = 1
+        api.put(going)
+        await api.until(lambda: bool(api.events))
+        assert api.events == [("FailedScheduling", "p", "0/1 nodes are available: 1 removed.")]
+        [waiting] = parts.queue.unschedulable()
+        assert waiting.consecutive_errors_count == 0
+        api.put(node("n2"))
+        await api.until(lambda: "n2" in parts.cache.node_names())
+        assert parts.queue.unschedulable() == [waiting]
+
+
 async def test_a_pod_that_is_deleted_before_its_cycle_does_not_wait() -> None:
     api = api_with(node("n1", cpu="1"))
     plugin = scripted(waits=True)
