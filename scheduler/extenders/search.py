@@ -25,7 +25,7 @@ from nominee.scheduler.framework.interface import Code, Status
 from nominee.scheduler.framework.runtime.framework import Framework
 from nominee.scheduler.framework.scheduling import algorithm
 from nominee.scheduler.framework.scheduling.algorithm import ScheduleResult
-from nominee.scheduler.framework.scheduling.diagnosis import Diagnosis, FitError
+from nominee.scheduler.framework.scheduling.diagnosis import FitError
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.preemption.dry_runs.review import REVIEW_KEY, CandidateReview
 
@@ -76,16 +76,17 @@ def _schedule(
     snapshot = framework.snapshot
     total = len(snapshot)
     narrowed, narrowing = algorithm.pre_filter(framework, state, pod, snapshot)
-    own = algorithm.nominated_row(framework, state, pod, snapshot)
-    if own is not None:
+    own = algorithm.own_node(framework, state, pod, snapshot)
+    own_rejections: dict[int, Status] = {}
+    if own is not None and own.rejection is None:
         # One node's Filter and the extenders; what goes wrong there sends the pod to all nodes.
-        rows = np.array([own], dtype=np.intp)
+        rows = np.array([own.row], dtype=np.intp)
         try:
-            rows = yield from _filter(framework, pod, interested, rows, None)
+            rows = yield from _filter(framework, pod, interested, rows, own_rejections)
         except ExtenderError:
             rows = rows[:0]
         if len(rows):
-            return ScheduleResult(snapshot.nodes[own].name, 1, 1, start)
+            return ScheduleResult(snapshot.nodes[own.row].name, 1, 1, start)
     if framework.profile.percentage_of_nodes_to_score is not None:
         percentage = framework.profile.percentage_of_nodes_to_score
     limit = algorithm.num_feasible_nodes_to_find(percentage, total if narrowed is None else len(narrowed))
@@ -97,19 +98,17 @@ def _schedule(
         lambda: algorithm.search_rows(framework, state, pod, snapshot, narrowed, limit=limit, start=start),
     )
     next_start = (start + search.processed) % total
-    diagnosis: Diagnosis | None = None
-    rows = search.rows
-    if len(rows):
-        rejections: dict[int, Status] = {}
-        rows = yield from _filter(framework, pod, interested, rows, rejections)
-        if not len(rows):
-            diagnosis = algorithm.diagnose(framework, state, pod, snapshot, search, narrowing)
-            for row, status in rejections.items():
-                diagnosis.statuses.set_row(row, status)
+    rejections: dict[int, Status] = {}
+    rows = yield from _filter(framework, pod, interested, search.rows, rejections)
+    if not len(rows):
+        diagnosis = algorithm.diagnose(framework, state, pod, snapshot, search, narrowing, own)
+        for row, status in rejections.items():
+            diagnosis.statuses.set_row(row, status)
+        for row, status in own_rejections.items():
+            diagnosis.add_missing(row, status)
+        if len(search.rows):
             # Extenders name no events that could help: any event may.
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
-    if not len(rows):
-        diagnosis = diagnosis or algorithm.diagnose(framework, state, pod, snapshot, search, narrowing)
         raise FitError(total, diagnosis)
     if len(rows) == 1:
         return ScheduleResult(snapshot.nodes[int(rows[0])].name, search.processed, 1, next_start)
@@ -125,7 +124,7 @@ def _filter(
     pod: PodInfo,
     extenders: Sequence[Extender],
     rows: NDArray[np.intp],
-    rejections: dict[int, Status] | None,
+    rejections: dict[int, Status],
 ) -> Asking[NDArray[np.intp]]:
     """Call one extender after another, each with the nodes that the ones before let pass.
 
@@ -148,14 +147,13 @@ def _filter(
             if extender.ignorable:
                 continue
             raise
-        if rejections is not None:
-            for code, reasons in (
-                (Code.UnschedulableAndUnresolvable, filtered.unresolvable),
-                (Code.Unschedulable, filtered.failed),
-            ):
-                for name, reason in reasons.items():
-                    if (row := snapshot.row_of.get(name)) is not None:
-                        rejections[row] = Status(code, (reason,))
+        for code, reasons in (
+            (Code.UnschedulableAndUnresolvable, filtered.unresolvable),
+            (Code.Unschedulable, filtered.failed),
+        ):
+            for name, reason in reasons.items():
+                if (row := snapshot.row_of.get(name)) is not None:
+                    rejections[row] = Status(code, (reason,))
         rows = np.array([snapshot.row_of[name] for name in filtered.passed], dtype=np.intp)
     return rows
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from nominee.scheduler.framework.api.status import is_success
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.cycle_state import CycleState
 from nominee.scheduler.framework.interface import Code, FilterPlugin, PreFilterResult, Rows, Status
@@ -48,6 +49,14 @@ class ScheduleResult:
     evaluated: int
     feasible: int
     next_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNode:
+    """The row of the pod's own nominated node, and why the pod does not fit there; None: it does."""
+
+    row: int
+    rejection: Status | None
 
 
 @dataclass(slots=True)
@@ -115,9 +124,9 @@ def find_feasible(
     """
     total = len(snapshot)
     rows, narrowing = pre_filter(framework, state, pod, snapshot)
-    nominated = nominated_row(framework, state, pod, snapshot)
-    if nominated is not None:
-        return Search(np.array([nominated], dtype=np.intp), 1), start
+    own = own_node(framework, state, pod, snapshot)
+    if own is not None and own.rejection is None:
+        return Search(np.array([own.row], dtype=np.intp), 1), start
     if framework.profile.percentage_of_nodes_to_score is not None:
         percentage = framework.profile.percentage_of_nodes_to_score
     limit = num_feasible_nodes_to_find(percentage, total if rows is None else len(rows))
@@ -129,7 +138,7 @@ def find_feasible(
     next_start = (start + search.processed) % total
     if len(search.rows):
         return search, next_start
-    raise FitError(total, diagnose(framework, state, pod, snapshot, search, narrowing))
+    raise FitError(total, diagnose(framework, state, pod, snapshot, search, narrowing, own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +158,9 @@ def survey(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snap
     """
     rows, narrowing = pre_filter(framework, state, pod, snapshot)
     search = search_rows(framework, state, pod, snapshot, rows, limit=len(snapshot), start=0)
-    diagnosis = diagnose(framework, state, pod, snapshot, search, narrowing)
-    nominated = nominated_row(framework, state, pod, snapshot)
+    own = own_node(framework, state, pod, snapshot)
+    diagnosis = diagnose(framework, state, pod, snapshot, search, narrowing, own)
+    nominated = own.row if own is not None and own.rejection is None else None
     return Survey(search.rows, nominated, diagnosis, frozenset(narrowing))
 
 
@@ -184,18 +194,25 @@ def diagnose(
     snapshot: Snapshot,
     search: Search,
     narrowing: set[str],
+    own: OwnNode | None,
 ) -> Diagnosis:
-    """Return why nodes were rejected, those that PreFilter left out included."""
+    """Return why nodes were rejected, those that PreFilter left out included.
+
+    The own nominated node keeps its rejection where the search left it out. Source: kube-scheduler 1.36,
+    evaluateNominatedNode, which fills in the diagnosis of findNodesThatFitPod.
+    """
     diagnosis = explain(framework, state, pod, snapshot, search)
     if narrowing:
         text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]"
         diagnosis.statuses.absent = Status(Code.UnschedulableAndUnresolvable, (text,))
         diagnosis.unschedulable_plugins |= narrowing
+    if own is not None and own.rejection is not None and own.rejection.is_rejected:
+        diagnosis.add_missing(own.row, own.rejection)
     return diagnosis
 
 
-def nominated_row(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> int | None:
-    """Return the row of the pod's own nominated node if it fits there; other nodes are not tried then."""
+def own_node(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> OwnNode | None:
+    """Try the pod's own nominated node, if it has one; other nodes are not tried where it fits."""
     name = pod.pod.status.nominatedNodeName
     if not name:
         return None
@@ -206,7 +223,7 @@ def nominated_row(framework: Framework, state: CycleState, pod: PodInfo, snapsho
     status = framework.run_search(
         state, lambda: framework.run_filter_plugins_with_nominated_pods(state, pod, node)
     )
-    return row if status is None or status.is_success else None
+    return OwnNode(row, None if is_success(status) else status)
 
 
 def _narrowed_rows(narrowed: PreFilterResult, snapshot: Snapshot) -> NDArray[np.intp] | None:

@@ -44,6 +44,10 @@ class NodeStatusTable:
             self._statuses.append(status)
         self._index[row] = number
 
+    def has(self, row: int) -> bool:
+        """Return whether the row has a status of its own."""
+        return bool(self._index[row] >= 0)
+
     def get(self, node_name: str) -> Status:
         """Return the status of a node; `absent` also for one that does not exist."""
         row = self.snapshot.row_of.get(node_name)
@@ -108,6 +112,12 @@ class Diagnosis:
     pending_plugins: set[str] = field(default_factory=set)
     pre_filter_message: str = ""
     post_filter_message: str = ""
+
+    def add_missing(self, row: int, status: Status) -> None:
+        """Enter the rejection of a row that has no status of its own."""
+        if not self.statuses.has(row):
+            self.statuses.set_row(row, status)
+            self.add_plugin(status)
 
     def add_plugin(self, status: Status) -> None:
         """Add the plugin of a rejection, since only events that it registered can help."""

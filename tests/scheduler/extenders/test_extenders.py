@@ -10,6 +10,10 @@ from structlog.testing import capture_logs
 
 from nominee.machinery.api import kinds
 from nominee.scheduler.configuration.config import Extender, SchedulerConfig
+from nominee.scheduler.framework.cluster.snapshot import Snapshot
+from nominee.scheduler.framework.cycle_state import CycleState
+from nominee.scheduler.framework.interface import PreFilterPlugin, PreFilterResult, Status
+from nominee.scheduler.framework.types import PodInfo
 from tests.scheduler.builders import node, pod
 from tests.scheduler.extenders.conftest import Outside
 from tests.scheduler.shell.conftest import running
@@ -34,6 +38,17 @@ def cluster(*names: str, cpu: str = "4", pods: tuple[str, ...] = ("p",)) -> Fake
     for name in pods:
         api.put(pod(name).pod)
     return api
+
+
+class Narrowing(PreFilterPlugin):
+    """A plugin from outside that lets pods to n1 alone."""
+
+    name = "Narrowing"
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status | None]:
+        return PreFilterResult(frozenset({"n1"})), None
 
 
 def message(api: FakeApi, name: str = "p") -> str:
@@ -183,6 +198,19 @@ async def test_a_nominated_node_costs_one_node_and_a_rejection_there_falls_throu
         await api.until(lambda: api.pod("q").spec.nodeName == "n2")
     asked = [sorted(call["NodeNames"]) for call in outside.calls("filter")]
     assert asked == [["n2"], ["n1"], ["n1", "n2", "n3"]]
+
+
+async def test_the_rejection_of_a_nominated_node_is_kept_where_the_pod_may_not_go(outside: Outside) -> None:
+    outside.answers(filter={"body": {"NodeNames": [], "FailedNodes": {"n2": "busy"}}})
+    api = cluster("n1", "n2", "n3", pods=())
+    api.put(node("n1", cpu="1"))
+    plugin = Narrowing()
+    api.put(pod("p", cpu="2", nominated="n2").pod)
+    async with running(api, plugin, config=config(at(outside, filter_verb="filter"))):
+        await api.until(lambda: bool(message(api)))
+    assert message(api).startswith(
+        "0/3 nodes are available: 1 Insufficient cpu, 1 busy, 1 node(s) didn't satisfy plugin(s) [Narrowing]."
+    )
 
 
 def full_cluster() -> FakeApi:

@@ -206,6 +206,36 @@ def test_narrowing_is_reported_for_the_nodes_left_out() -> None:
     assert caught.value.diagnosis.unschedulable_plugins == {"Gate", "NodeResourcesFit"}
 
 
+@pytest.mark.parametrize("search", [find_feasible, survey])
+def test_the_own_nominated_node_keeps_its_rejection_outside_the_narrowing(
+    search: Callable[..., Any],
+) -> None:
+    prepared = ready(nodes=3)
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    who = pod("big", cpu="5", nominated="n2", affinity={"nodeAffinity": required})
+    try:
+        diagnosis = search(prepared.framework, CycleState(), who, prepared.framework.snapshot).diagnosis
+    except FitError as error:
+        diagnosis = error.diagnosis
+    assert str(FitError(3, diagnosis)) == (
+        "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector,"
+        " 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+    assert diagnosis.unschedulable_plugins == {"NodeAffinity", "NodeResourcesFit"}
+
+
+def test_preemption_tries_the_own_nominated_node_outside_the_narrowing() -> None:
+    prepared = ready(Gate(narrowed=PreFilterResult(frozenset({"n1"}))), nodes=3)
+    for name in ("n1", "n2"):
+        prepared.cache.add_pod(pod(f"on-{name}", cpu="3", on=name))
+    prepared.cache.update_snapshot(prepared.framework.snapshot)
+    with pytest.raises(FitError) as caught:
+        found(prepared, pod("a", cpu="3", nominated="n2"))
+    statuses, snapshot = caught.value.diagnosis.statuses, prepared.framework.snapshot
+    assert [each.name for each in statuses.nodes_with_code(snapshot, Code.Unschedulable)] == ["n1", "n2"]
+
+
 def test_narrowing_to_nothing_is_a_rejection() -> None:
     first = Gate("First", PreFilterResult(frozenset({"n1"})))
     second = Gate("Second", PreFilterResult(frozenset({"n2"})))
