@@ -5,16 +5,17 @@ Source: KEP-5732; kube-scheduler 1.36, TopologyPlacementGenerator (gate Topology
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import workloads
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 
 
 class PlacementError(Exception):
-    """Pods of the group are on nodes that no placement has together."""
+    """Pods of the group are on nodes that no placement has together; worded as TopologyPlacement does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,13 @@ def topology_key(group: workloads.PodGroup | None) -> str:
     return topology[0].key if topology else ""
 
 
-def placements(key: str, snapshot: Snapshot, taken: Collection[str]) -> list[Placement]:
+def placements(key: str, snapshot: Snapshot, scheduled: Iterable[tuple[ObjectKey, str]]) -> list[Placement]:
     """Return the sets of nodes to try; without a key there is one, which is everywhere.
 
-    `taken`: nodes that pods of the group have already, which decide the domain of the others.
+    `scheduled`: pods of the group that have nodes already, which decide the domain of the others.
 
     Raises:
-        PlacementError: they are in several domains, or in none.
+        PlacementError: they are in several domains, or one is in none.
     """
     if not key:
         return [EVERYWHERE]
@@ -49,12 +50,26 @@ def placements(key: str, snapshot: Snapshot, taken: Collection[str]) -> list[Pla
         value = info.labels.get(key)
         if value is not None:
             domains.setdefault(value, set()).add(info.name)
-    if not taken:
-        return [Placement(domain, frozenset(domains[domain])) for domain in sorted(domains)]
-    present = {domain for domain, nodes in domains.items() if not nodes.isdisjoint(taken)}
-    if len(present) > 1:
-        raise PlacementError(f"more than 1 domain found for pod group: {sorted(present)}")
-    if not present or not frozenset(taken) <= domains[min(present)]:
-        raise PlacementError("no topology domain found for a pod of the pod group")
-    domain = present.pop()
-    return [Placement(domain, frozenset(domains[domain]))]
+    try:
+        required = _domain_of(key, snapshot, scheduled)
+    except PlacementError as error:
+        raise PlacementError(f"cannot determine domain for already scheduled pods: {error}") from None
+    tried = sorted(domains) if required is None else [required]
+    return [Placement(domain, frozenset(domains[domain])) for domain in tried]
+
+
+def _domain_of(key: str, snapshot: Snapshot, scheduled: Iterable[tuple[ObjectKey, str]]) -> str | None:
+    """Return the domain that all these pods are in; None without pods."""
+    found: str | None = None
+    for pod, node_name in scheduled:
+        node = snapshot.get(node_name)
+        if node is None:
+            missing = f'nodeinfo not found for node name "{node_name}"'
+            raise PlacementError(f"getting node for pod {pod}: {missing}")
+        domain = node.labels.get(key)
+        if domain is None:
+            raise PlacementError(f"no topology domain found for pod {pod}")
+        if found and found != domain:
+            raise PlacementError(f"more than 1 domain found for pod group: {found}, {domain}")
+        found = domain
+    return found

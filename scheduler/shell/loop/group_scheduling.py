@@ -64,23 +64,45 @@ class GroupScheduling:
         key = group_to_try(first.pod.pod)
         assert key is not None
         attempts = self._collect(first, key, attempt_at)
-        error, placements = _scheduler_names_differ(attempts), None
+        error = _scheduler_names_differ(attempts)
         try:
             await steps.CYCLE_BEFORE.hit(pod=first.pod.key)
-            placements = None if error else self._placements(first.framework, key)
-        except (StatusError, FailpointError, PlacementError) as failure:
+        except (StatusError, FailpointError) as failure:
             error = str(failure)
         if error:
             failed = Failed(Reason.SCHEDULER_ERROR, error, CLEAR_NOMINATION)
             return GroupOutcome(key, [(attempt, failed) for attempt in attempts], start)
+        verdict = self._verdict(first.framework, key, attempts, begin_binding, start)
+        seconds = deps.clock.monotonic() - first.started
+        deps.metrics.group_decided(verdict.result, first.framework.profile_name, seconds)
+        outcomes = list(zip(attempts, verdict.outcomes, strict=True))
+        for attempt, outcome in outcomes:
+            deps.attempts.decided(attempt.pod, outcome)
+        return GroupOutcome(key, outcomes, verdict.next_start, verdict)
+
+    def _verdict(
+        self,
+        framework: Framework,
+        key: ObjectKey,
+        attempts: Sequence[Attempt],
+        begin_binding: Callable[[Attempt, Scheduled], None],
+        start: int,
+    ) -> Verdict:
+        """Run the group's cycle, unless there are no placements to try because of an error."""
+        deps = self._deps
+        try:
+            placements = self._placements(framework, key)
+        except PlacementError as error:
+            failed = Failed(Reason.SCHEDULER_ERROR, str(error), CLEAR_NOMINATION)
+            return Verdict(False, False, str(error), [failed] * len(attempts), start)
 
         def placed(index: int, state: CycleState, outcome: Scheduled) -> None:
             attempts[index].state = state
             begin_binding(attempts[index], outcome)
 
         with deps.groups.trying({attempt.pod.uid for attempt in attempts}):
-            verdict = group_cycle.run(
-                first.framework,
+            return group_cycle.run(
+                framework,
                 deps.cache,
                 [group_cycle.Member(attempt.pod, attempt.state) for attempt in attempts],
                 start=start,
@@ -89,12 +111,6 @@ class GroupScheduling:
                 placed=placed,
                 placements=placements,
             )
-        seconds = deps.clock.monotonic() - first.started
-        deps.metrics.group_decided(verdict.result, first.framework.profile_name, seconds)
-        outcomes = list(zip(attempts, verdict.outcomes, strict=True))
-        for attempt, outcome in outcomes:
-            deps.attempts.decided(attempt.pod, outcome)
-        return GroupOutcome(key, outcomes, verdict.next_start, verdict)
 
     def write_condition(self, first: Attempt, decided: GroupOutcome, group: anyio.abc.TaskGroup) -> None:
         """Have the group's condition written by a task."""
@@ -128,8 +144,9 @@ class GroupScheduling:
         deps.cache.update_snapshot(framework.snapshot)
         group = framework.lister(kinds.POD_GROUP).get(key.name, key.namespace)
         members = deps.groups.members(key).items()
-        nodes = (pod.spec.nodeName or deps.cache.node_of(uid) for uid, pod in members)
-        return placements_of(topology_key(group), framework.snapshot, {node for node in nodes if node})
+        nodes = ((key_of(pod), pod.spec.nodeName or deps.cache.node_of(uid)) for uid, pod in members)
+        scheduled = [(pod, node) for pod, node in nodes if node]
+        return placements_of(topology_key(group), framework.snapshot, scheduled)
 
 
 def _scheduler_names_differ(attempts: Sequence[Attempt]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pytest
 
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.objects import ObjectKey
@@ -300,6 +301,30 @@ async def test_a_gang_for_which_no_rack_has_room_is_rejected_and_nothing_stays_t
         api.put(racked("b2", "b", "1"))
         await api.until(lambda: all(bound(api, "p", "q")))
     assert {api.pod(name).spec.nodeName for name in "pq"} == {"b1", "b2"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        ({"x": "a1", "y": "b1"}, "more than 1 domain found for pod group: a, b"),
+        ({"x": "a1", "y": "n"}, "no topology domain found for pod default/y"),
+        ({"x": "gone"}, 'getting node for pod default/x: nodeinfo not found for node name "gone"'),
+    ],
+)
+async def test_pods_that_are_not_in_one_rack_are_an_error_of_the_group(
+    nodes: dict[str, str], text: str
+) -> None:
+    api = FakeApi()
+    for made in (racked("a1", "a", "9"), racked("b1", "b", "9"), node("n", cpu="9")):
+        api.put(made)
+    api.put(together(1))
+    for name, on in nodes.items():
+        api.put(pod(name, on=on, schedulingGroup={"podGroupName": "g"}).pod)
+    async with running(api, gates=TOPOLOGY):
+        put_members(api, "p")
+        wanted = f"cannot determine domain for already scheduled pods: {text}"
+        await api.until(lambda: condition(api) == ("False", "SchedulerError", wanted))
+        await api.until(lambda: message(api, "p") == wanted)
 
 
 def spread_over_hosts() -> list[dict[str, Any]]:
