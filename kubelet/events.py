@@ -27,7 +27,7 @@ class PodsListed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodsObserved:
-    """Pods as the API has them now, by uid; None for one that is gone. In the order of their arrival."""
+    """Pods as the API showed them, by uid; None for one that is gone. In the order in which they count."""
 
     changes: tuple[tuple[str, core.Pod | None], ...]
     at: Moment

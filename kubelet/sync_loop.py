@@ -57,24 +57,19 @@ def _on_pods_listed(node: NodeState, event: events.PodsListed, out: list[Instruc
 
 
 def _on_pods_observed(node: NodeState, event: events.PodsObserved, out: list[Instruction]) -> None:
-    """Sort the changes from the watch into removals, updates, reconciliations and additions.
+    """Handle the changes one by one: the first one takes its room, or leaves it, first.
 
-    Pods that are gone take no room from those that are added.
-
-    Source: kubelet 1.36, the order of podStorage.Merge.
+    Source: kubelet 1.36, newSourceApiserverFromLW: each event of the watch is merged and handled alone.
     """
-    removed = [uid for uid, pod in event.changes if pod is None and uid in node.pods]
-    if removed:
-        _on_pods_removed(node, removed, event.at.now, out)
-    added = []
     for uid, pod in event.changes:
-        if pod is not None and uid in node.pods:
+        if pod is None:
+            if uid in node.pods:
+                _on_pods_removed(node, (uid,), event.at.now, out)
+        elif uid in node.pods:
             _on_change(node, node.pods[uid], pod, event.at.now, out)
-        elif pod is not None:
-            added.append(pod)
-    if added:
-        manager.on_pods_added(node, added, event.at.now, out)
-        out += [QueueSync(pod.metadata.uid, SyncCause.CHANGED) for pod in added]
+        else:
+            manager.on_pods_added(node, (pod,), event.at.now, out)
+            out.append(QueueSync(uid, SyncCause.CHANGED))
 
 
 def _on_change(node: NodeState, record: PodRecord, pod: core.Pod, now: float, out: list[Instruction]) -> None:

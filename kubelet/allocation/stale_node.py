@@ -19,7 +19,7 @@ def wants_fresh_node(node: NodeState, pods: Iterable[core.Pod], gone: Collection
     """Return whether one of these pods, or a pending resize, fails on the node's labels alone.
 
     Of pods that the node has admitted only the resizes count. `gone` are uids of pods that arrive as removed
-    with these: they leave before any is admitted.
+    with these: one that leaves later only has the node read for nothing.
     """
     queued = [record.pod for uid in node.queue if (record := node.pods.get(uid)) is not None]
     mismatched = [pod for pod in (*pods, *queued) if not predicates.matches_affinity(node, pod)]

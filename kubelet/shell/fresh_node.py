@@ -18,7 +18,7 @@ async def refresh_node(
 ) -> None:
     """Read the node if an admission of these pods, or a pending resize, fails on its labels alone.
 
-    `gone` are uids of pods that leave before.
+    `gone` are uids of pods that leave with these.
     Without an answer (within `api_client.UNARY_SECONDS_MAX`) the cached node stays.
     """
     if not wants_fresh_node(agent.node, pods, gone):

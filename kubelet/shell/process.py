@@ -24,6 +24,7 @@ from nominee.kubelet.node.summary import memory_in_use, summary
 from nominee.kubelet.node.swap import swap_predicate
 from nominee.kubelet.node.sysctls import SysctlAllowlist
 from nominee.kubelet.options import Delays, Heartbeats, NodeShape
+from nominee.kubelet.pods.merge_order import merge_order
 from nominee.kubelet.shell import metrics
 from nominee.kubelet.shell.agent import Agent, Environment
 from nominee.kubelet.shell.checkpoints.checkpoint_file import CheckpointFile
@@ -146,8 +147,10 @@ class Kubelet:
             retry=self._retry_due,
             disk=anyio.CapacityLimiter(DISK_THREADS_MAX),
         )
-        self._inbox: dict[str, tuple[str, core.Pod | None]] = {}
-        """What the watch brought and is still to be handled: the newest of each pod, by uid."""
+        self._inbox: dict[tuple[str, int], tuple[str, core.Pod | None]] = {}
+        """What the watch brought and is still to be handled, by `_inbox_key`: node and pod."""
+        self._listed: dict[str, dict[str, core.Pod | None]] = {}
+        """The changes of a list that is still read, by node and uid."""
         self._retries: dict[str, None] = {}
         """The nodes whose pending resizes are to be retried, in order."""
         self._arrived = anyio.Event()
@@ -323,6 +326,7 @@ class Kubelet:
     def _watch(self) -> None:
         self.pods.on_change(self._pod_seen, deletions=False)
         self.pods.add_handler(on_delete=lambda pod, _: self._pod_gone(pod))
+        self.pods.add_batch_handler(self._list_seen)
         self.node_objects.on_change(self._node_seen, deletions=False)
 
     def _pod_seen(self, pod: core.Pod) -> None:
@@ -334,10 +338,21 @@ class Kubelet:
             self._put(pod, None)
 
     def _put(self, pod: core.Pod, newest: core.Pod | None) -> None:
-        # Taken out first: what came last is handled last.
-        self._inbox.pop(pod.metadata.uid, None)
-        self._inbox[pod.metadata.uid] = (pod.spec.nodeName, newest)
+        node, uid = pod.spec.nodeName, pod.metadata.uid
+        if self.pods.replacing:
+            self._listed.setdefault(node, {})[uid] = newest
+            return
+        self._inbox[_inbox_key(uid, newest)] = (node, newest)
         self._arrived.set()
+
+    def _list_seen(self) -> None:
+        """Put the changes of a list into the inbox, in the order of a kubelet that merges the list."""
+        listed, self._listed = self._listed, {}
+        for node, pods in listed.items():
+            if (agent := self.agents.get(node)) is not None:
+                for uid, pod in merge_order(agent.node.pods, pods.items()):
+                    self._inbox[_inbox_key(uid, pod)] = (node, pod)
+                self._arrived.set()
 
     def _node_seen(self, node: core.Node) -> None:
         agent = self.agents.get(node.metadata.name)
@@ -352,7 +367,7 @@ class Kubelet:
             inbox, self._inbox = self._inbox, {}
             retries, self._retries = self._retries, {}
             by_node: dict[str, list[tuple[str, core.Pod | None]]] = {}
-            for uid, (node, pod) in inbox.items():
+            for (uid, _), (node, pod) in inbox.items():
                 by_node.setdefault(node, []).append((uid, pod))
             with self._dispatching:
                 for node, changes in by_node.items():
@@ -365,8 +380,8 @@ class Kubelet:
         if agent is None:
             return
         try:
-            for uid, pod in changes:
-                if pod is not None and uid not in agent.node.pods:
+            for uid, pod in {uid: pod for uid, pod in changes if pod is not None}.items():
+                if uid not in agent.node.pods:
                     await ADMIT_BEFORE.hit(pod=key_of(pod), node=node)
         except Exception as error:  # noqa: BLE001  # an armed failpoint: the pods wait, and come again
             self.process.log.warning("Admission failed, will retry", node=node, error=str(error))
@@ -395,7 +410,7 @@ class Kubelet:
             newest = self.pods.get_by_key(key_of(pod)) if pod is not None else None
             if newest is not None and newest.metadata.uid != uid:
                 newest = None
-            self._inbox.setdefault(uid, (node, newest))
+            self._inbox.setdefault(_inbox_key(uid, newest), (node, newest))
         self._arrived.set()
 
     def _measure(self) -> None:
@@ -430,6 +445,15 @@ class Kubelet:
             if asked in (None, name):
                 document[name] = _describe(agent)
         return JSONResponse(document)
+
+
+def _inbox_key(uid: str, pod: core.Pod | None) -> tuple[str, int]:
+    """Return the key under which a pod's changes are merged: by generation, -1 for one that is gone.
+
+    Only with a new generation a pod can ask for other resources, and only its end gives all of them back.
+    These have their own places among the changes of other pods; all else is as good at its first place.
+    """
+    return uid, pod.metadata.generation if pod is not None else -1
 
 
 def _describe(agent: Agent) -> dict[str, object]:

@@ -17,6 +17,7 @@ from nominee.kubelet.features import status_features
 from nominee.kubelet.instructions import NodeInstruction, PodInstruction, SyncCause
 from nominee.kubelet.node.state import NodeSettings
 from nominee.kubelet.options import Delays
+from nominee.kubelet.pods.merge_order import merge_order
 from nominee.kubelet.pods.record import PodRecord
 from nominee.kubelet.resources.pod_resources import PodResources, desired_resources
 from nominee.kubelet.runtime import sandbox as runtime
@@ -79,7 +80,8 @@ class Player(Executor):
 
     def op_add(self, step: Case) -> None:
         pods = [self.store(self.pod_message(row)) for row in step["pods"]]
-        self.observe(*(pod.metadata.name for pod in pods))
+        changes = merge_order(self.node.pods, [(pod.metadata.uid, pod) for pod in pods])
+        self.handle(events.PodsObserved(changes=tuple(changes), at=self.moment()))
         self.start(pods)
 
     def op_resize(self, step: Case) -> None:

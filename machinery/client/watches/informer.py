@@ -96,6 +96,8 @@ class Informer(Generic[M]):
         self._indexes: dict[str, _Index[M]] = {}
         self._handlers: list[_Handler[M]] = []
         self._batch_handlers: list[Callable[[], None]] = []
+        self.replacing = False
+        """Whether handlers see the differences of a list now, and not events of the watch."""
         self._synced = anyio.Event()
         self._running = False
         for name, function in (indexers or {}).items():
@@ -251,6 +253,7 @@ class Informer(Generic[M]):
 
     async def _replace(self, items: Sequence[M]) -> None:
         """Make the copy equal to a list, telling handlers of the differences; deletions come first."""
+        self.replacing = True
         listed = {key_of(obj) for obj in items}
         for key in [key for key in self._objects if key not in listed]:
             self._drop(key, self._objects[key], stale=True)
@@ -260,6 +263,7 @@ class Informer(Generic[M]):
                 self._put(obj)
             if count % _YIELD_EVERY == 0:
                 await anyio.lowlevel.checkpoint()
+        self.replacing = False
         for on_batch in self._batch_handlers:
             on_batch()
         self._synced.set()

@@ -121,14 +121,14 @@ def test_a_critical_pod_does_not_preempt_an_equal_one() -> None:
     assert [on.api[name].status.phase for name in ("first", "second")] == ["Running", "Failed"]
 
 
-def test_pods_that_are_gone_take_no_room_from_those_that_come_with_it() -> None:
+def test_pods_that_are_gone_take_no_room_from_those_that_come_after_them() -> None:
     on = Executor(node_object(cpu="4", memory="8Gi", pods="10"))
     on.store(new_pod("old", container("main", cpu="3")))
     on.list_pods()
     on.work()
     del on.api["old"]
     on.store(new_pod("new", container("main", cpu="3")))
-    on.observe("new", "old")
+    on.observe("old", "new")
     on.work()
     assert on.api["new"].status.phase == "Running"
     record: PodRecord = on.node.pods[uid("new")]

@@ -100,17 +100,17 @@ async def test_a_lease_that_another_client_changed_is_read_again() -> None:
 
 
 def test_changes_that_are_put_back_do_not_replace_newer_ones() -> None:
-    pods = SimpleNamespace(get_by_key=lambda _: pod())
-    kubelet = SimpleNamespace(_inbox={"u": ("n1", None)}, _arrived=anyio.Event(), pods=pods)
+    pods = SimpleNamespace(get_by_key=lambda _: None)
+    kubelet = SimpleNamespace(_inbox={("u", -1): ("n1", None)}, _arrived=anyio.Event(), pods=pods)
     Kubelet._put_back(cast("Kubelet", kubelet), "n1", [("u", pod())])
-    assert kubelet._inbox == {"u": ("n1", None)}
+    assert kubelet._inbox == {("u", -1): ("n1", None)}
 
 
 def test_a_pod_that_was_removed_in_the_meantime_is_not_put_back() -> None:
     pods = SimpleNamespace(get_by_key=lambda _: None)
     kubelet = SimpleNamespace(_inbox={}, _arrived=anyio.Event(), pods=pods)
     Kubelet._put_back(cast("Kubelet", kubelet), "n1", [("u", pod())])
-    assert kubelet._inbox == {"u": ("n1", None)}
+    assert kubelet._inbox == {("u", -1): ("n1", None)}
 
 
 def test_a_new_process_keeps_the_containers_of_a_pod_in_its_grace_period() -> None:

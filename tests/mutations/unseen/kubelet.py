@@ -161,8 +161,8 @@ KUBELET: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.kubelet.shell.process:Kubelet._put_back",
-                    "self._inbox.setdefault(uid, (node, newest))",
-                    "self._inbox[uid] = (node, pod)",
+                    "self._inbox.setdefault(_inbox_key(uid, newest), (node, newest))",
+                    "self._inbox[_inbox_key(uid, pod)] = (node, pod)",
                 ),
             ),
         ),
