@@ -141,25 +141,31 @@ class Registrar:
             if lease is None:
                 lease = await self._get_or_create(agent)
             renewed = copy_of(lease)
-            self._fill(renewed, agent)
+            self._fill(renewed, agent, self.node_of(agent.name))
             self._leases[agent.name] = await self.client.update(renewed)
         except errors.StatusError:
             self._leases.pop(agent.name, None)  # it is read again at the next renewal
             raise
 
     async def _get_or_create(self, agent: Agent) -> coordination.Lease:
+        """Return the node's lease; only a node that exists gets a new one, which is removed with it.
+
+        Source: kubelet 1.36, ensureLease of the lease controller, SetNodeOwnerFunc.
+        """
         with errors.ignoring(errors.is_not_found):
             return await self.client.get(kinds.LEASE, agent.name, LEASE_NAMESPACE)
+        node = self.node_of(agent.name)
+        if node is None:
+            node = await self.client.get(kinds.NODE, agent.name)
         lease = coordination.Lease()
         lease.metadata.name, lease.metadata.namespace = agent.name, LEASE_NAMESPACE
-        self._fill(lease, agent)
+        self._fill(lease, agent, node)
         return await self.client.create(lease)
 
-    def _fill(self, lease: coordination.Lease, agent: Agent) -> None:
+    def _fill(self, lease: coordination.Lease, agent: Agent, node: core.Node | None) -> None:
         lease.spec.holderIdentity = agent.name
         lease.spec.leaseDurationSeconds = round(self.beats.lease_duration)
         lease.spec.renewTime.CopyFrom(to_micro_time(self.clock.now()))
-        node = self.node_of(agent.name)
         if node is not None and not lease.metadata.ownerReferences:
             lease.metadata.ownerReferences.add(
                 apiVersion="v1", kind="Node", name=agent.name, uid=node.metadata.uid

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import anyio
+import pytest
 
 from nominee.kubelet.node.node_object import Identity, NodeFacts, new_node
 from nominee.kubelet.options import Heartbeats
 from nominee.kubelet.shell.agent import Agent
-from nominee.kubelet.shell.registration import Registrar
+from nominee.kubelet.shell.registration import LEASE_NAMESPACE, Registrar
 from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.machinery.features.gates import Version
@@ -74,3 +76,22 @@ async def test_a_node_that_is_deleted_while_its_kubelet_starts_is_created_again(
         await anyio.wait_all_tasks_blocked()
         await clock.advance(1.0)
     assert api.find(kinds.NODE, "n1") is not None
+
+
+async def test_a_lease_is_created_only_for_a_node_that_exists_and_belongs_to_it() -> None:
+    """Source: kubelet 1.36, ensureLease, SetNodeOwnerFunc: without an owner it would stay for ever."""
+    clock, api = FakeClock(), FakeApi()
+    agent = cast("Agent", SimpleNamespace(name="n1"))
+    registrar = Registrar(cast("Client", api), clock, cast("Any", None), Heartbeats(), node_of=lambda _: None)
+    for _ in range(2):
+        with pytest.raises(StatusError, match="not found"):
+            await registrar.renew(agent)
+    assert api.find(kinds.LEASE, "n1", LEASE_NAMESPACE) is None
+
+    node = core.Node()
+    node.metadata.name, node.metadata.uid = "n1", "uid-n1"
+    api.put(node)
+    await registrar.renew(agent)
+    lease = api.find(kinds.LEASE, "n1", LEASE_NAMESPACE)
+    assert lease is not None
+    assert [(owner.kind, owner.uid) for owner in lease.metadata.ownerReferences] == [("Node", "uid-n1")]

@@ -82,6 +82,7 @@ async def test_a_lease_that_another_client_changed_is_read_again() -> None:
             return await super().update(obj, **options)
 
     api = Api()
+    api.put(core.Node(metadata={"name": "n1", "uid": "n"}))
     registrar = Registrar(
         cast("Client", api), FakeClock(), cast("Any", None), Heartbeats(), node_of=lambda _: None
     )
