@@ -37,6 +37,8 @@ class Features:
     """InPlacePodVerticalScalingSchedulerPreemption: the node may forbid preemption for a resize."""
     extended_resources_of_devices: bool = True
     """DRAExtendedResource: an extended resource of which the node has none is one of devices."""
+    toleration_comparison: bool = False
+    """TaintTolerationComparisonOperators."""
     preempts_for_resize: bool = True
     """Whether the kubelet itself ever preempts for a critical pod's resize."""
 
@@ -74,6 +76,7 @@ def features(version: Version, gates: Gates, flavour: ResizePreemptionFlavour = 
         infeasible_above_allocatable=version < DEFERRED_ABOVE_ALLOCATABLE_SINCE,
         preemption_policy=scheduler_preempts,
         extended_resources_of_devices=gates.enabled("DRAExtendedResource"),
+        toleration_comparison=gates.enabled("TaintTolerationComparisonOperators"),
         preempts_for_resize=not (scheduler_preempts and flavour == "1.37"),
     )
 

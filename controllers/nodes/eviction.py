@@ -11,16 +11,18 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
 
 
-def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint]) -> float | None:
+def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint], *, comparison: bool = False) -> float | None:
     """Return how long a pod may stay under these taints: 0 evicts now, None is for ever.
 
     For each taint the first toleration that matches counts, and of these the shortest tolerationSeconds.
+    `comparison` is the gate TaintTolerationComparisonOperators.
     """
     shortest: float | None = None
     for taint in taints:
         if taint.effect != NO_EXECUTE:
             continue
-        first = next((each for each in pod.spec.tolerations if tolerates(each, taint)), None)
+        matching = (one for one in pod.spec.tolerations if tolerates(one, taint, comparison=comparison))
+        first = next(matching, None)
         if first is None:
             return 0.0
         if first.HasField("tolerationSeconds"):

@@ -108,8 +108,13 @@ def matches_affinity(node: NodeState, pod: core.Pod) -> bool:
 
 
 def _tolerates(node: NodeState, pod: core.Pod) -> bool:
-    no_execute = [taint for taint in node.node.spec.taints if taint.effect == "NoExecute"]
-    return not no_execute or taints.find_untolerated(no_execute, pod.spec.tolerations) is None
+    untolerated = taints.find_untolerated(
+        node.node.spec.taints,
+        pod.spec.tolerations,
+        effects=(taints.NO_EXECUTE,),
+        comparison=node.features.toleration_comparison,
+    )
+    return untolerated is None
 
 
 def _host_ports(pod: core.Pod) -> Iterator[tuple[str, str, int]]:

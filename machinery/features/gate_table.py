@@ -55,7 +55,10 @@ GATES: tuple[GateRow, ...] = (
         "MatchLabelKeysInPodAffinity", "apiserver",
         "alpha 1.29 off; beta 1.31 on; GA 1.33 locked on",
     ),
-    _row("TaintTolerationComparisonOperators", "apiserver scheduler autoscaler", "alpha 1.35 off"),
+    _row(
+        "TaintTolerationComparisonOperators", "apiserver scheduler controllers kubelet autoscaler",
+        "alpha 1.35 off",
+    ),
     _row("VolumeLimitScaling", "scheduler autoscaler", "alpha 1.35 off; beta 1.37 on"),
     # Clients of the API server
     _row("WatchListClient", "scheduler controllers kubelet autoscaler", "beta 1.30 off; beta 1.35 on"),

@@ -173,3 +173,18 @@ def test_extended_resources_that_the_node_has_none_of_are_provided_by_devices() 
     assert reasons(without, "example.com/unknown") == []
     assert reasons(without, "example.com/gone") == ["OutOfexample.com/gone"]
     assert reasons(without, of_class) == [f"OutOf{of_class}"]
+
+
+def test_with_the_gate_tolerations_compare_the_values_of_no_execute_taints() -> None:
+    """Source: kubelet 1.36, generalFilter with TaintTolerationComparisonOperators; KEP-5471."""
+    here = player(taints=[{"key": "sla", "value": "950", "effect": "NoExecute"}]).node
+
+    def reasons(node: NodeState, value: str) -> list[str]:
+        pod = core.Pod()
+        pod.spec.tolerations.add(key="sla", operator="Gt", value=value, effect="NoExecute")
+        return [failure.reason for failure in predicates.failures(node, pod, {}, [])]
+
+    compares = replace(here, features=replace(here.features, toleration_comparison=True))
+    assert reasons(compares, "900") == []
+    assert reasons(compares, "950") == ["TaintToleration"]
+    assert reasons(here, "900") == ["TaintToleration"]

@@ -88,6 +88,7 @@ def test_effective_gates_are_those_that_the_component_reads() -> None:
         "DeploymentReplicaSetTerminatingReplicas": True,
         "MaxUnavailableStatefulSet": True,
         "MutableSchedulingDirectivesForSuspendedJobs": True,
+        "TaintTolerationComparisonOperators": False,
         "WatchListClient": True,
     }
     assert Gates("another").effective() == Gates("another").all()

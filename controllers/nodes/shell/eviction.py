@@ -32,6 +32,7 @@ class TaintEviction(Controller):
     def __init__(self, context: Context, pods_by_node: Informer[core.Pod]) -> None:
         super().__init__(context)
         self.pods = pods_by_node
+        self._comparison = context.gates.enabled("TaintTolerationComparisonOperators")
         self.nodes = context.informers.of(kinds.NODE)
         self._due: dict[str, float] = {}  # pod uid -> monotonic seconds
         self.pods.on_change(self._pod_changed, deletions=False)
@@ -61,7 +62,8 @@ class TaintEviction(Controller):
             self._due.pop(pod.metadata.uid, None)  # it may terminate for long where its kubelet is gone
             return None
         node = self.nodes.get(pod.spec.nodeName)
-        seconds = seconds_to_live(pod, node.spec.taints if node is not None else ())
+        taints = node.spec.taints if node is not None else ()
+        seconds = seconds_to_live(pod, taints, comparison=self._comparison)
         uid, now = pod.metadata.uid, self.clock.monotonic()
         if seconds is None:
             if self._due.pop(uid, None) is not None:

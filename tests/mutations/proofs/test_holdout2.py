@@ -278,6 +278,7 @@ async def test_a_second_taint_is_tolerated_for_the_whole_time() -> None:
         nodes=SimpleNamespace(get=on_node.get),
         clock=clock,
         _due={},
+        _comparison=False,
         _record_eviction=lambda pod, action: None,
     )
     controller = cast("TaintEviction", made)

@@ -304,6 +304,7 @@ async def test_an_eviction_that_failed_is_tried_again_at_once() -> None:
         nodes=SimpleNamespace(get={"n1": stored_node(taints=[taint])}.get),
         clock=clock,
         _due={},
+        _comparison=False,
         _evict=evict,
     )
     controller = cast("TaintEviction", made)
