@@ -47,6 +47,8 @@ class Registrar:
     _reported: dict[str, float] = field(default_factory=dict)
     _settled: dict[str, core.Node] = field(default_factory=dict)
     """Nodes as the watch showed them when their status was compared and needed no change."""
+    _unschedulable: set[str] = field(default_factory=set)
+    """The nodes of which an event said so last."""
 
     async def register(self, agent: Agent) -> core.Node:
         """Create the node, or update an existing one."""
@@ -107,6 +109,7 @@ class Registrar:
         node = self.node_of(agent.name)
         if node is None:
             return
+        self._record_schedulable(agent, node)
         if not self._is_due(agent) and same_but_heartbeat(self._desired_status(agent, node), node.status):
             self._settled[agent.name] = node
             return
@@ -114,6 +117,19 @@ class Registrar:
         await NODE_STATUS_BEFORE.hit(node=agent.name)
         await self._write_status(agent, node)
         self._reported[agent.name] = now
+
+    def _record_schedulable(self, agent: Agent, node: core.Node) -> None:
+        """Record an event if the node was cordoned or uncordoned; a new process takes it for schedulable.
+
+        Source: kubelet 1.36, recordNodeSchedulableEvent; the reference has the node's name as the uid.
+        """
+        if node.spec.unschedulable == (agent.name in self._unschedulable):
+            return
+        self._unschedulable ^= {agent.name}
+        reason = "NodeNotSchedulable" if node.spec.unschedulable else "NodeSchedulable"
+        reference = core.ObjectReference(kind="Node", name=agent.name, uid=agent.name)
+        note = f"Node {agent.name} status is now: {reason}"
+        agent.env.recorder.event(reference, "Normal", reason, action=reason, note=note, instance=agent.name)
 
     def _is_due(self, agent: Agent) -> bool:
         since = self.clock.monotonic() - self._reported.get(agent.name, 0.0)
@@ -175,6 +191,7 @@ class Registrar:
         self._leases.pop(agent.name, None)
         self._reported.pop(agent.name, None)
         self._settled.pop(agent.name, None)
+        self._unschedulable.discard(agent.name)
 
 
 async def attempt(what: str, agent: Agent, call: Callable[[Agent], Awaitable[object]]) -> None:

@@ -95,3 +95,27 @@ async def test_a_lease_is_created_only_for_a_node_that_exists_and_belongs_to_it(
     lease = api.find(kinds.LEASE, "n1", LEASE_NAMESPACE)
     assert lease is not None
     assert [(owner.kind, owner.uid) for owner in lease.metadata.ownerReferences] == [("Node", "uid-n1")]
+
+
+async def test_a_cordon_and_its_end_are_recorded_once_each() -> None:
+    """Source: kubelet 1.36, recordNodeSchedulableEvent."""
+    identity, facts = Identity(name="n1", number=1), NodeFacts(version=Version(1, 36))
+    clock, recorded = FakeClock(), list[tuple[str, str, str]]()
+
+    class Recorder:
+        def event(self, regarding: core.ObjectReference, type_: str, reason: str, **more: str) -> None:
+            assert (regarding.kind, regarding.name, more["instance"]) == ("Node", "n1", "n1")
+            recorded.append((type_, reason, more["note"]))
+
+    environment = SimpleNamespace(recorder=Recorder())
+    agent = cast("Agent", SimpleNamespace(name="n1", identity=identity, env=environment))
+    node = new_node(identity, facts, clock.now())
+    api = FakeApi.of(node)
+    registrar = Registrar(cast("Client", api), clock, facts, Heartbeats(), node_of=lambda _: node)
+    for unschedulable in (False, True, True, False, False):
+        node.spec.unschedulable = unschedulable
+        await registrar.report(agent)
+    assert recorded == [
+        ("Normal", reason, f"Node n1 status is now: {reason}")
+        for reason in ("NodeNotSchedulable", "NodeSchedulable")
+    ]
