@@ -102,7 +102,8 @@ def tolerated_seconds(state: State) -> Iterator[tuple[core.Pod, int]]:
     }
     for pod in state.of(kinds.POD):
         for taint in taints.get(pod.spec.nodeName, ()):
-            first = next((each for each in pod.spec.tolerations if tolerates(each, taint)), None)
+            matching = (one for one in pod.spec.tolerations if tolerates(one, taint, comparison=True))
+            first = next(matching, None)
             if first is not None and first.HasField("tolerationSeconds"):
                 yield pod, first.tolerationSeconds
 
