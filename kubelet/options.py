@@ -48,6 +48,16 @@ def pre_stop_sleep(pod: core.Pod) -> float:
     )
 
 
+def stop_seconds_max(pod: core.Pod, grace_seconds: float) -> float:
+    """Return how long containers may take to stop, with their preStop hooks, before they are killed.
+
+    A hook may use up the grace period; then they still have two seconds. Source: kubelet 1.36,
+    calculateEffectiveGracePeriod; killContainer (minimumGracePeriodInSeconds).
+    """
+    grace = max(grace_seconds, 1.0)
+    return max(grace, min(pre_stop_sleep(pod), grace) + 2.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeShape:
     """Capacity, labels and policies of the nodes of this process."""

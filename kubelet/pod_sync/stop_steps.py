@@ -7,7 +7,7 @@ from typing import Final
 from nominee.kubelet import instructions
 from nominee.kubelet.allocation import manager
 from nominee.kubelet.instructions import PodInstruction, SyncLater
-from nominee.kubelet.options import pre_stop_sleep
+from nominee.kubelet.options import pre_stop_sleep, stop_seconds_max
 from nominee.kubelet.pod_sync.step import EARLY_SECONDS_MAX, Pass
 from nominee.kubelet.pods.states import Step, Trigger
 from nominee.machinery.api.objects import is_terminating
@@ -48,7 +48,7 @@ def release(p: Pass) -> None:
 
 
 def _has_time(p: Pass) -> bool:
-    """Return whether the containers still have time: never beyond the grace period."""
+    """Return whether the containers still have time: as much as the grace period gives them."""
     pod, due = p.record.pod, p.due(Step.STOP)
     assert due is not None
     # The whole period from when this kubelet learned of it, as upstream's: deletionTimestamp has whole
@@ -58,7 +58,7 @@ def _has_time(p: Pass) -> bool:
         if is_terminating(pod)
         else pod.spec.terminationGracePeriodSeconds
     )
-    left = min(due - p.at.monotonic, max(float(seconds), 0.0))
+    left = min(due - p.at.monotonic, stop_seconds_max(pod, float(seconds)))
     if left <= EARLY_SECONDS_MAX:
         return False
     p.wait(Step.STOP, left)

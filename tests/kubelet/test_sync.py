@@ -262,8 +262,8 @@ def test_a_shorter_grace_period_shortens_the_wait() -> None:
     here = node(new_pod("a"), stop=20.0)
     show(here, deleted(here.api["a"], 30))
     since(here)
-    show(here, deleted(here.api["a"], 1))
-    here.pass_time(1.0)
+    show(here, deleted(here.api["a"], 3))
+    here.pass_time(3.0)
     here.work()
     assert since(here)[0] == "StopContainers"
 
