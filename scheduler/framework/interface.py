@@ -313,7 +313,8 @@ class PostFilterResult:
 
     `follow_up` returns the I/O (evict the victims). When `background`, the shell calls `begin`, has it done
     by a task and goes on; otherwise it waits, and a status that is not a success replaces PostFilter's. A
-    result whose follow-up is not done changes nothing.
+    result whose follow-up is not done changes nothing. `preceding` is the I/O of the plugins before this one:
+    it is waited for, and if it fails there is no follow-up.
     """
 
     nominating_info: NominatingInfo | None
@@ -323,6 +324,7 @@ class PostFilterResult:
     begin: Callable[[], None] | None = None
     chosen_by: str = ""
     """The criterion by which the candidate was chosen among others, for the log."""
+    preceding: Callable[[], PluginWork] | None = None
 
 
 class PostFilterPlugin(Plugin):

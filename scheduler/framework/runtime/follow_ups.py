@@ -6,21 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nominee.scheduler.framework.api.io_steps import IoSteps, Run
+from nominee.scheduler.framework.api.status import is_success
 from nominee.scheduler.framework.interface import PostFilterResult, Status
 
 
-def joined(first: Sequence[PostFilterResult], result: PostFilterResult | None) -> PostFilterResult | None:
-    """Return the result with its follow-up after those of `first`; the first failure ends it."""
-    if not first:
-        return result
-    last = result or first[-1]
-    follow_ups = [each.follow_up for each in (*first[: None if result else -1], last)]
+def joined(results: Sequence[PostFilterResult], result: PostFilterResult | None) -> PostFilterResult | None:
+    """Return the result, preceded by the follow-ups of `results`; the first that fails ends it all.
 
-    def all_of_them() -> IoSteps[Status | None]:
-        for follow_up in follow_ups:
-            status: Status | None = None if follow_up is None else (yield Run(follow_up()))
-            if status is not None and not status.is_success:
+    Upstream's plugins write within PostFilter: those after one that fails are not asked.
+    Source: kube-scheduler 1.36, RunPostFilterPlugins.
+    """
+    if result is None and results:
+        *results, result = results
+    if result is None or not results:
+        return result
+
+    def in_order() -> IoSteps[Status | None]:
+        for each in results:
+            status: Status | None = None if each.follow_up is None else (yield Run(each.follow_up()))
+            if not is_success(status):
                 return status
         return None
 
-    return replace(last, follow_up=all_of_them)
+    return replace(result, preceding=in_order)

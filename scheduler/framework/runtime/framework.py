@@ -243,7 +243,7 @@ class Framework(PluginSet):
     ) -> tuple[PostFilterResult | None, Status]:
         """Return the first success; else the last result that asks for a nomination, and all reasons.
 
-        The follow-ups of plugins before the deciding one are done too.
+        The follow-ups of plugins before the deciding one precede its own.
         """
         hooks = state.hooks.post_filter
         result: PostFilterResult | None = None

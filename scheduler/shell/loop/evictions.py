@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import anyio.abc
 
 from nominee.machinery.api.errors import StatusError
@@ -10,7 +12,7 @@ from nominee.machinery.runtime.failpoints import FailpointError
 from nominee.scheduler.attempts import pod as cycle
 from nominee.scheduler.attempts.pod import Failed
 from nominee.scheduler.framework.api.status import is_success
-from nominee.scheduler.framework.interface import PostFilterResult, Status
+from nominee.scheduler.framework.interface import PluginWork, PostFilterResult, Status
 from nominee.scheduler.shell.attempt import decision_log
 from nominee.scheduler.shell.attempt.attempt import Attempt
 from nominee.scheduler.shell.loop.deps import SchedulerDeps
@@ -29,6 +31,10 @@ class Evictions:
         self, attempt: Attempt, failed: Failed, result: PostFilterResult, group: anyio.abc.TaskGroup
     ) -> Failed:
         """Start or do PostFilter's follow-up; return the failure, reworded if that did not work."""
+        if result.preceding is not None:
+            status = await self._perform(attempt, result.preceding)
+            if status is not None and not status.is_success:
+                return cycle.eviction_failed(failed, status)
         if result.follow_up is None:
             return failed
         if result.candidate is not None:
@@ -48,18 +54,22 @@ class Evictions:
         assert result.follow_up is not None
         metrics, clock = self._deps.metrics, self._deps.clock
         began = clock.monotonic()
-        self.running += 1
-        try:
-            status: Status | None = await self._deps.performer.run(result.follow_up())
-        except Exception as error:  # noqa: BLE001  # plugins come from outside
-            status = Status.as_error(error)
-        finally:
-            self.running -= 1
+        status = await self._perform(attempt, result.follow_up)
         if result.background:
             label = "success" if is_success(status) else "error"
             metrics.preemption_tasks.labels(label).inc()
             metrics.preemption_task_seconds.labels(label).observe(clock.monotonic() - began)
         self._release_preemptor(attempt, result)
+        return status
+
+    async def _perform(self, attempt: Attempt, follow_up: Callable[[], PluginWork]) -> Status | None:
+        self.running += 1
+        try:
+            status: Status | None = await self._deps.performer.run(follow_up())
+        except Exception as error:  # noqa: BLE001  # plugins come from outside
+            status = Status.as_error(error)
+        finally:
+            self.running -= 1
         if status is not None and not status.is_success:
             expected = isinstance(status.error, StatusError | FailpointError)
             _log.warning(
