@@ -104,8 +104,8 @@ class Stage:
         result: Status | None = await done(self.desk.framework, work)
         return result
 
-    def current(self) -> core.PersistentVolumeClaim:
-        found = self.api.find(kinds.PERSISTENT_VOLUME_CLAIM, "data", "default")
+    def current(self, name: str = "data") -> core.PersistentVolumeClaim:
+        found = self.api.find(kinds.PERSISTENT_VOLUME_CLAIM, name, "default")
         assert found is not None
         copy = core.PersistentVolumeClaim()
         copy.CopyFrom(found)
@@ -227,6 +227,31 @@ async def test_the_pod_is_deleted_while_it_waits() -> None:
     status = await finish(stage, lambda: stage.api.remove(kinds.POD, "p"))
     assert status is not None
     assert "pod does not exist any more" in status.message()
+
+
+@pytest.mark.parametrize(
+    ("is_first_bound", "reason"),
+    [(True, 'provisioning failed for PVC "second"'), (False, "context deadline exceeded")],
+)
+async def test_a_claim_that_fails_is_noticed_once_those_before_it_are_bound(
+    is_first_bound: bool, reason: str
+) -> None:
+    stage = Stage(claim(), claim("second"), waiting_class(), timeout=90)
+    stage.pod = user("p", "data", "second")
+    assert stage.feasible() == ["n1", "n2"]
+    stage.reserve("n1")
+
+    def give_up() -> None:
+        freed = stage.current("second")
+        del freed.metadata.annotations[SELECTED]
+        freed.metadata.annotations["other"] = "x"
+        stage.api.put(freed)
+        if is_first_bound:
+            stage.provision("n1")
+
+    status = await finish(stage, give_up)
+    assert status is not None
+    assert status.reasons == (f"binding volumes: {reason}",)
 
 
 async def test_a_rejected_write_is_forgotten() -> None:
