@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import not_found
 from nominee.machinery.api.objects import is_controlled_by, resource_version_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
-from nominee.machinery.runtime.queues.backoff import ExponentialBackoff, Retries
 from nominee.machinery.scheduling.volume_matching import (
     SELECTED_NODE,
     bound_copy,
@@ -44,7 +44,7 @@ VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-exi
 
 WRITTEN = "scheduler.volumes.written"
 """Failpoint: the claims name their node; no volume has been made for them yet."""
-POLLS = ExponentialBackoff(initial_seconds=0.05, max_seconds=1.0)
+POLL_SECONDS: Final = 1.0
 
 Claim = core.PersistentVolumeClaim
 Volume = core.PersistentVolume
@@ -265,6 +265,8 @@ class VolumeBinder:
     ) -> IoSteps[None]:
         """Write the decisions and wait until all claims are bound.
 
+        It takes a second at least: the first look comes after a pause, as all (kube-scheduler 1.36,
+        volumeBinder.BindPodVolumes). Where a look and the end of the time coincide, the end counts.
         What was written stays: the selected node goes on pinning the pod until the provisioner gives up.
 
         Raises:
@@ -275,12 +277,13 @@ class VolumeBinder:
         yield Failpoint(WRITTEN, {"pod": f"{pod.namespace}/{pod.name}", "node": node_name})
         clock = self._handle.clock
         deadline = clock.monotonic() + timeout_seconds
-        polls = Retries(POLLS)
-        while not self._is_bound(pod, written, node_name):
+        while True:
             left = deadline - clock.monotonic()
-            if left <= 0:
+            yield Sleep(min(POLL_SECONDS, max(left, 0.0)))
+            if left <= POLL_SECONDS:
                 raise VolumeError("binding volumes: context deadline exceeded")
-            yield Sleep(min(polls.next_delay(), left))
+            if self._is_bound(pod, written, node_name):
+                return
 
     def _write(self, volumes: NodeVolumes) -> IoSteps[NodeVolumes]:
         """Write volumes and claims, again while the API server cannot be reached.

@@ -179,6 +179,34 @@ async def test_the_selected_node_is_set_and_provisioning_is_awaited() -> None:
     ]
 
 
+async def test_claims_are_looked_at_each_second_and_first_after_one() -> None:
+    stage = Stage(claim(), waiting_class())
+    began, ended = stage.clock.monotonic(), list[float]()
+    looks: list[float] = []
+    real = stage.plugin.binder.claims.real
+
+    def seen(*name: str) -> core.PersistentVolumeClaim | None:
+        looks.append(stage.clock.monotonic() - began)
+        found: core.PersistentVolumeClaim | None = real(*name)
+        return found
+
+    stage.feasible()
+    stage.reserve("n1")
+    stage.plugin.binder.claims.real = seen
+
+    async def run() -> None:
+        assert await stage.pre_bind() is None
+        ended.append(stage.clock.monotonic() - began)
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            await stage.clock.advance(2.5)
+            stage.provision("n1")
+            await stage.clock.advance(2.5)
+    assert (looks, ended) == ([1.0, 2.0, 3.0], [3.0])
+
+
 async def test_the_time_runs_out() -> None:
     stage = Stage(claim(), waiting_class(), timeout=90)
     noted: list[Any] = []
