@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import not_found
 from nominee.machinery.api.objects import is_controlled_by, resource_version_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.selectors import LabelSelector, SelectorError
@@ -307,6 +306,7 @@ class VolumeBinder:
     def _is_bound(self, pod: PodInfo, written: NodeVolumes, node_name: str) -> bool:
         """Return whether all is bound. The first that is not bound yet ends the look.
 
+        What is gone is named as upstream's listers and caches name it.
         Source: kube-scheduler 1.36, volumeBinder.checkBindings.
 
         Raises:
@@ -315,12 +315,10 @@ class VolumeBinder:
         node = self._handle.lister(kinds.NODE).get(node_name)
         if node is None:
             raise VolumeError(
-                f'binding volumes: failed to get node "{node_name}": {_missing(kinds.NODE, node_name)}'
+                f'binding volumes: failed to get node "{node_name}": node "{node_name}" not found'
             )
         if self._handle.lister(kinds.POD).get(pod.name, pod.namespace) is None:
-            raise VolumeError(
-                f"binding volumes: pod does not exist any more: {_missing(kinds.POD, pod.name)}"
-            )
+            raise VolumeError(f'binding volumes: pod does not exist any more: pod "{pod.name}" not found')
         return all(self._is_volume_bound(volume, claim, node) for volume, claim in written.bindings) and all(
             self._is_claim_provisioned(claim, node) for claim in written.provisions
         )
@@ -330,9 +328,8 @@ class VolumeBinder:
         seen = self.volumes.real(name)
         seen_claim = self.claims.real(claim.metadata.name, claim.metadata.namespace)
         if seen is None or seen_claim is None:
-            raise VolumeError(
-                f'binding volumes: failed to check binding: could not find v1.PersistentVolume "{name}"'
-            )
+            missing = f'v1.PersistentVolume "{name}"' if seen is None else _named(claim)
+            raise VolumeError(f"binding volumes: failed to check binding: could not find {missing}")
         if _is_older(seen, volume):
             return False
         if not reaches(seen, node.metadata.labels):
@@ -345,7 +342,7 @@ class VolumeBinder:
         name = claim.metadata.name
         seen = self.claims.real(name, claim.metadata.namespace)
         if seen is None:
-            missing = _missing(kinds.PERSISTENT_VOLUME_CLAIM, name)
+            missing = f"could not find {_named(claim)}"
             raise VolumeError(f"binding volumes: failed to check provisioning pvc: {missing}")
         if _is_older(seen, claim):
             return False
@@ -380,8 +377,9 @@ def _is_older(seen: Volume | Claim, written: Volume | Claim) -> bool:
     return resource_version_of(seen) < resource_version_of(written)
 
 
-def _missing(kind: kinds.Kind[core.Node] | kinds.Kind[core.Pod] | kinds.Kind[Claim], name: str) -> str:
-    return str(not_found(kind, name))
+def _named(claim: Claim) -> str:
+    """Return the claim's name in errors of upstream's cache of claims (AssumeCache, NotFoundError)."""
+    return f'v1.PersistentVolumeClaim "{claim.metadata.namespace}/{claim.metadata.name}"'
 
 
 def _affinity_error(volume: Volume, node: core.Node) -> str:

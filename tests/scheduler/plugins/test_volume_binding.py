@@ -245,7 +245,7 @@ async def test_the_node_is_deleted_under_the_pod() -> None:
     status = await finish(stage, lambda: stage.api.remove(kinds.NODE, "n1"))
     assert status is not None
     assert status.code is Code.Error
-    assert "failed to get node" in status.message()
+    assert status.message() == 'binding volumes: failed to get node "n1": node "n1" not found'
 
 
 async def test_the_pod_is_deleted_while_it_waits() -> None:
@@ -254,7 +254,44 @@ async def test_the_pod_is_deleted_while_it_waits() -> None:
     stage.reserve("n1")
     status = await finish(stage, lambda: stage.api.remove(kinds.POD, "p"))
     assert status is not None
-    assert "pod does not exist any more" in status.message()
+    assert status.message() == 'binding volumes: pod does not exist any more: pod "p" not found'
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "error"),
+    [
+        (kinds.PERSISTENT_VOLUME, "pv", 'failed to check binding: could not find v1.PersistentVolume "pv"'),
+        (
+            kinds.PERSISTENT_VOLUME_CLAIM,
+            "data",
+            'failed to check binding: could not find v1.PersistentVolumeClaim "default/data"',
+        ),
+        (
+            kinds.PERSISTENT_VOLUME_CLAIM,
+            "second",
+            'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "default/second"',
+        ),
+    ],
+)
+async def test_what_is_deleted_during_the_binding_is_named(kind: Any, name: str, error: str) -> None:
+    second = claim("second")
+    second.spec.resources.requests["storage"].string = "2Gi"
+    stage = Stage(claim(), second, waiting_class(), volume("pv", "1Gi"))
+    stage.pod = user("p", "data", "second")
+    assert stage.feasible() == ["n1", "n2"]
+    stage.reserve("n1")
+
+    def delete() -> None:
+        if name == "second":
+            bound = stage.current()
+            bound.spec.volumeName = "pv"
+            bound.metadata.annotations["pv.kubernetes.io/bind-completed"] = "yes"
+            stage.api.put(bound)
+        stage.api.remove(kind, name)
+
+    status = await finish(stage, delete)
+    assert status is not None
+    assert status.message() == f"binding volumes: {error}"
 
 
 @pytest.mark.parametrize(
