@@ -52,8 +52,11 @@ def is_late(claim: Claim, now: float, timeout_seconds: float) -> bool:
 def _status_of(
     claim: Claim, result: devices.DeviceRequestAllocationResult
 ) -> devices.AllocatedDeviceStatus | None:
+    """Return the first status of the device. Whose share it is does not matter.
+
+    Source: kube-scheduler 1.36, getAllocatedDeviceStatus.
+    """
     for status in claim.status.devices:
-        same = (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device)
-        if same and status.shareID == result.shareID:
+        if (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device):
             return status
     return None

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from nominee.machinery.runtime.clock import FakeClock, to_time
 from nominee.scheduler.framework.interface import Status
+from nominee.scheduler.plugins.dynamic_resources import readiness
 from nominee.scheduler.shell.metrics.tables import Metrics
 from tests.scheduler.plugins.claim_stage import Stage, allocated, mine, user
 from tests.support.devices import (
@@ -60,6 +61,21 @@ async def test_binding_conditions(condition: str, text: str, outcome: str) -> No
     labels = {"profile": "default-scheduler", "driver": "gpu.example.com", "status": outcome}
     for name in ("allocations_total", "wait_duration_seconds_count"):
         assert metrics.registry.get_sample_value(f"scheduler_dra_bindingconditions_{name}", labels) == 1
+
+
+def test_shares_of_a_device_are_ready_by_its_first_status() -> None:
+    shared = allocated("n1")
+    [result] = shared.status.allocation.devices.results
+    result.bindingConditions.append("ready")
+    result.shareID = "share-2"
+    for share, is_true in (("share-1", "True"), ("share-2", "False")):
+        status = shared.status.devices.add(
+            driver=result.driver, pool=result.pool, device=result.device, shareID=share
+        )
+        status.conditions.add(type="ready", status=is_true)
+    assert readiness.is_ready(shared)
+    del shared.status.devices[0]
+    assert not readiness.is_ready(shared)
 
 
 def test_a_claim_that_does_not_get_ready_is_freed() -> None:
