@@ -1,12 +1,13 @@
 """Return the writes of DynamicResources as data, for a pod that is bound or sent back.
 
-Source: kube-scheduler 1.36, DynamicResources.bindClaim. Every write is repeated while the API server cannot
-be reached, and a few times on a conflict with another writer's.
+Source: kube-scheduler 1.36, DynamicResources.bindClaim and deleteClaim. Every write is repeated while the API
+server cannot be reached, and a few times on a conflict with another writer's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from nominee.machinery.api import kinds
@@ -61,7 +62,8 @@ class ClaimWriter:
                 raise ClaimError(f"claim {_key(claim)} got deleted in the meantime")
             return (yield from self._bind_once(current, pod, allocation))
 
-        return (yield from _unless_conflict(claim, once))
+        looking = f"get updated claim {_key(claim)} after conflict"
+        return (yield from _unless_conflict(claim, once, looking))
 
     def _bind_once(
         self, current: Claim, pod: core.Pod, allocation: devices.AllocationResult | None
@@ -98,7 +100,8 @@ class ClaimWriter:
         new.ClearField("status")
         new.metadata.ClearField("name")
         new.metadata.ClearField("uid")
-        created: Claim = yield Create(new)
+        with _named(f"create claim for extended resources {_key(new)}"):
+            created: Claim = yield Create(new)
         return created
 
     def outcome(self, claim: Claim) -> IoSteps[Claim | None]:
@@ -113,8 +116,10 @@ class ClaimWriter:
         return found if found.metadata.uid == claim.metadata.uid else None
 
     def patch_pod_status(self, pod: core.Pod, patch: object) -> IoSteps[None]:
-        """Patch the pod's status."""
-        yield Patch(kinds.POD, pod.metadata.name, pod.metadata.namespace, patch, "status", attempts=RETRIED)
+        """Patch the pod's status: which claim its extended resources come from."""
+        name, namespace = pod.metadata.name, pod.metadata.namespace
+        with _named(f"update pod {namespace}/{name} ExtendedResourceClaimStatus"):
+            yield Patch(kinds.POD, name, namespace, patch, "status", attempts=RETRIED)
 
     def unreserve(self, claim: Claim, pod_uid: str) -> IoSteps[Claim]:
         """Remove the pod from those the claim is reserved for; entries of other pods stay as they are."""
@@ -142,19 +147,23 @@ class ClaimWriter:
                 return current
             new = _copy(current)
             new.metadata.finalizers.remove(FINALIZER)
-            stored: Claim = yield Update(new)
+            with _named(f"update resourceclaim {_key(claim)}"):
+                stored: Claim = yield Update(new)
             return stored
 
         try:
-            yield from _unless_conflict(claim, once)
+            yield from _unless_conflict(claim, once, f"get resourceclaim {_key(claim)}")
             yield Delete(kinds.RESOURCE_CLAIM, claim.metadata.name, claim.metadata.namespace)
         except StatusError as error:
             if error.code != NOT_FOUND:
                 raise
 
 
-def _unless_conflict(claim: Claim, once: Callable[[Claim], IoSteps[Claim]]) -> IoSteps[Claim]:
-    """Do `once`, and again with the newest claim after a conflict, a few times."""
+def _unless_conflict(claim: Claim, once: Callable[[Claim], IoSteps[Claim]], looking: str) -> IoSteps[Claim]:
+    """Do `once`, and again with the newest claim after a conflict, a few times.
+
+    `looking` names the reading of that claim in errors.
+    """
     for attempt in range(CONFLICTS_MAX):
         try:
             return (yield from once(claim))
@@ -162,9 +171,10 @@ def _unless_conflict(claim: Claim, once: Callable[[Claim], IoSteps[Claim]]) -> I
             if error.code != CONFLICT or attempt == CONFLICTS_MAX - 1:
                 raise
         yield Sleep(CONFLICT_PAUSE_SECONDS)
-        claim = yield Get(
-            kinds.RESOURCE_CLAIM, claim.metadata.name, claim.metadata.namespace, attempts=RETRIED
-        )
+        with _named(looking):
+            claim = yield Get(
+                kinds.RESOURCE_CLAIM, claim.metadata.name, claim.metadata.namespace, attempts=RETRIED
+            )
     raise AssertionError("the last attempt raises")
 
 
@@ -173,12 +183,19 @@ def _update(claim: Claim, subresource: str, what: str) -> IoSteps[Claim]:
 
     Shielded: of a write whose answer is not awaited it would not be known whether the devices are in use.
     """
-    try:
+    with _named(f"{what} {_key(claim)}"):
         stored: Claim = yield Update(claim, subresource, shielded=True, attempts=RETRIED)
-    except StatusError as error:
-        text = f"{what} {_key(claim)}: {error.message}"
-        raise StatusError(error.code, error.reason, text, details=error.details) from error
     return stored
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Begin the text of a request's error with its purpose, as upstream."""
+    try:
+        yield
+    except StatusError as error:
+        text = f"{what}: {error.message}"
+        raise StatusError(error.code, error.reason, text, details=error.details) from error
 
 
 def _is_same(claim: Claim, allocation: devices.AllocationResult) -> bool:

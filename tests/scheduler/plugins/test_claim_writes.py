@@ -72,6 +72,42 @@ async def test_a_conflict_is_tried_again_with_the_newest_claim() -> None:
     assert stage.claim().status.HasField("allocation")
 
 
+async def test_errors_of_later_requests_name_their_purpose() -> None:
+    stage = Stage(mine(finalizers=[FINALIZER]), S1)
+    who = user()
+    assert stage.feasible(who) == ["n1"]
+    assert stage.reserve(who, "n1") is None
+    stage.api.rejections["update/status"] = [errors.conflict(kinds.RESOURCE_CLAIM, "claim")]
+    stage.api.unread = errors.bad_request("no")
+    status = await stage.pre_bind(who)
+    assert status is not None
+    assert status.message() == "get updated claim default/claim after conflict: no"
+
+
+@pytest.mark.parametrize(
+    ("rejection", "verb"),
+    [(errors.bad_request("no"), "update"), (errors.conflict(kinds.RESOURCE_CLAIM, "claim"), "get")],
+)
+async def test_errors_of_a_deletion_name_their_purpose(rejection: errors.StatusError, verb: str) -> None:
+    stage = Stage(mine(finalizers=[FINALIZER]))
+    stage.api.rejections["update"] = [rejection]
+    stage.api.unread = errors.bad_request("no")
+    failures: list[str] = []
+
+    async def delete() -> None:
+        try:
+            await stage.run(stage.plugin._writer.delete(stage.claim()))
+        except errors.StatusError as error:
+            failures.append(error.message)
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(delete)
+            while not failures:
+                await stage.clock.advance(1.0)
+    assert failures == [f"{verb} resourceclaim default/claim: no"]
+
+
 async def test_another_writer_was_faster() -> None:
     stage = Stage(mine(), S1)
     who = user()

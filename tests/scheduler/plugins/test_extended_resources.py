@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from nominee.machinery.api import kinds
+import pytest
+
+from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.pb import core, devices
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.dynamic_resources import extended
@@ -62,6 +64,23 @@ async def test_a_claim_for_extended_resources_is_deleted_when_binding_fails() ->
     assert ("delete", "ResourceClaim") in stage.writes()
     (found,) = stage.api.all_of(kinds.RESOURCE_CLAIM)
     assert FINALIZER not in found.metadata.finalizers
+
+
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [
+        ("create", "create claim for extended resources default/: no"),
+        ("patch/status", "update pod default/p ExtendedResourceClaimStatus: no"),
+    ],
+)
+async def test_errors_name_the_write_that_failed(verb: str, error: str) -> None:
+    stage = Stage(GPUS, S1)
+    who = asking()
+    stage.api.put(who.pod)
+    stage.api.rejections[verb] = [errors.bad_request("no")]
+    status = await stage.bind(who)
+    assert status is not None
+    assert status.message() == error
 
 
 def test_a_device_plugin_that_has_it_is_used() -> None:
