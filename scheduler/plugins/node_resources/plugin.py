@@ -46,6 +46,8 @@ from nominee.scheduler.framework.pod_requests import (
 from nominee.scheduler.framework.resize_preemption import Fit, ResizePreemption
 from nominee.scheduler.framework.resource_columns import CPU, FIRST_SCALAR, MEMORY, name_of
 from nominee.scheduler.framework.types import NodeInfo, PodInfo
+from nominee.scheduler.plugins.dynamic_resources.device_allocation.model import Features, Node
+from nominee.scheduler.plugins.dynamic_resources.device_counts import DeviceCounts
 from nominee.scheduler.plugins.dynamic_resources.tracker import manager_of
 from nominee.scheduler.plugins.node_resources.arguments import BalancedArgs, FitArgs
 from nominee.scheduler.plugins.node_resources.scoring import balance
@@ -68,7 +70,12 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
         self._args = FitArgs.read(args)
         self._in_place = handle.gates.enabled("InPlacePodVerticalScaling")
         self._resizes = handle.resize_preemption
-        self._devices = manager_of(handle) if handle.gates.enabled("DRAExtendedResource") else None
+        gates = handle.gates
+        self._devices = manager_of(handle) if gates.enabled("DRAExtendedResource") else None
+        self._selectors = Features(
+            consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+            list_attributes=gates.enabled("DRAListTypeAttributes"),
+        )
 
     # Filter
 
@@ -215,9 +222,31 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
                 have = snapshot.allocatable_of(column)[rows]
                 nonzero = column in (CPU, MEMORY)
                 used = (snapshot.nonzero_of(column) if nonzero else snapshot.requested_of(column))[rows]
+                if column >= FIRST_SCALAR and not have.all():
+                    have, used = self._with_devices(column, have, used, snapshot.nodes_at(rows))
             requested.append(used + amount)
             allocatable.append(have)
         return self._args.strategy.scores(requested, allocatable)
+
+    def _with_devices(
+        self, column: int, have: Int64s, used: Int64s, nodes: Sequence[NodeInfo]
+    ) -> tuple[Int64s, Int64s]:
+        """Count the devices of the resource's class on nodes where no device plugin has the resource.
+
+        Source: kube-scheduler 1.36, calculateDRAExtendedResourceAllocatableRequest.
+        """
+        class_name = None if self._devices is None else self._devices.class_map().get(name_of(column))
+        if self._devices is None or class_name is None:
+            return have, used
+        counts = DeviceCounts(self._devices, self._selectors)
+        have, used = have.copy(), used.copy()
+        for position in np.flatnonzero(have == 0).tolist():
+            of = nodes[position].node
+            assert of is not None
+            found, allocated = counts.of(class_name, Node.of(of))
+            if found:
+                have[position], used[position] = found, allocated
+        return have, used
 
     # Queueing
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nominee.machinery.api import errors, kinds
@@ -11,11 +12,10 @@ from nominee.machinery.api.pb import core, devices
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.plugins.dynamic_resources import extended
 from nominee.scheduler.plugins.dynamic_resources.class_map import ClassMap
+from nominee.scheduler.plugins.node_resources import NodeResourcesFit
 from tests.scheduler.builders import node, pod
 from tests.scheduler.plugins.claim_stage import FINALIZER, S1, Stage
-from tests.support.devices import (
-    device_class,
-)
+from tests.support.devices import allocation, claim, device, device_class, resource_slice
 
 # Extended resources
 
@@ -167,3 +167,25 @@ def test_a_sidecar_leaves_its_devices_to_none_after_it() -> None:
 def test_without_the_gate_devices_give_no_extended_resources() -> None:
     stage = Stage(GPUS, S1, gates={"DRAExtendedResource": False})
     assert stage.verdicts(asking()) == dict.fromkeys(("n1", "n2"), "Insufficient example.com/gpu")
+
+
+@pytest.mark.parametrize(("gate", "scores"), [(True, [50, 66]), (False, [0, 0])])
+def test_a_node_is_scored_by_its_devices_that_are_free(gate: bool, scores: list[int]) -> None:
+    """LeastAllocated: of four devices one is in use; one of n2's is of another class."""
+    big = {"productName": "big"}
+    gpus = device_class("gpu", 'device.attributes["gpu.example.com"].productName == "big"')
+    gpus.spec.extendedResourceName = "example.com/gpu"
+    other = device("other", attributes={"productName": "small"})
+    stage = Stage(
+        gpus,
+        resource_slice("s1", *(device(f"gpu-{n}", attributes=big) for n in range(4)), node="n1"),
+        resource_slice("s2", *(device(f"gpu-{n}", attributes=big) for n in range(3)), other, node="n2"),
+        claim("used", uid="uid-used", status={"allocation": allocation(("s1", "gpu-0"), node="n1")}),
+        gates={"DRAExtendedResource": gate},
+    )
+    strategy = {"type": "LeastAllocated", "resources": [{"name": "example.com/gpu", "weight": 1}]}
+    fit = NodeResourcesFit({"scoringStrategy": strategy}, stage.framework)
+    snapshot, who = stage.framework.snapshot, asking()
+    rows = np.array([snapshot.row_of["n1"], snapshot.row_of["n2"]])
+    fit.pre_score(stage.state, who, snapshot, rows)
+    assert fit.score_all(stage.state, who, snapshot, rows).tolist() == scores
