@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from nominee.apiserver.admission.interface import AdmissionRequest, Lookup, Plugin
@@ -31,7 +32,8 @@ class RuntimeClassAdmission(Plugin):
             pod.spec.overhead.clear()
             for name in fixed:
                 pod.spec.overhead[name].CopyFrom(fixed[name])
-        _schedule(request, pod.spec, found.scheduling)
+        if found.HasField("scheduling"):
+            _schedule(request, pod.spec, found.scheduling)
 
     async def validate(self, request: AdmissionRequest, lookup: Lookup) -> None:
         pod: core.Pod = request.obj
@@ -62,15 +64,56 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _schedule(request: AdmissionRequest, spec: core.PodSpec, scheduling: node.Scheduling) -> None:
-    """Add the class's node selector and tolerations; the tolerations come after the pod's own."""
+    """Add the class's node selector and tolerations (setScheduling); the tolerations follow the pod's own."""
     for key in sorted(scheduling.nodeSelector):
         wanted = scheduling.nodeSelector[key]
         if spec.nodeSelector.get(key, wanted) != wanted:
             raise request.forbidden(
-                f"conflict: runtimeClass.Scheduling.NodeSelector[{key}] = {wanted};"
-                f" pod.Spec.NodeSelector[{key}] = {spec.nodeSelector[key]}"
+                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {wanted};"
+                f" pod.spec.nodeSelector[{key}] = {spec.nodeSelector[key]}"
             )
         spec.nodeSelector[key] = wanted
-    for toleration in scheduling.tolerations:
-        if toleration not in spec.tolerations:
-            spec.tolerations.append(toleration)
+    merged = _merge([*spec.tolerations, *scheduling.tolerations])
+    del spec.tolerations[:]
+    spec.tolerations.extend(merged)
+
+
+def _merge(tolerations: Sequence[core.Toleration]) -> list[core.Toleration]:
+    """Return the tolerations without those that another one covers; of equal ones the first stays.
+
+    Source: Kubernetes 1.36, MergeTolerations (pkg/util/tolerations).
+    """
+    merged: list[core.Toleration] = []
+    for index, each in enumerate(tolerations):
+        later = (other for other in tolerations[index + 1 :] if _terms(other) != _terms(each))
+        if not any(_covers(other, each) for other in (*merged, *later)):
+            merged.append(each)
+    return merged
+
+
+def _covers(one: core.Toleration, other: core.Toleration) -> bool:
+    """Return whether `one` tolerates whatever `other` does (isSuperset).
+
+    As upstream, an omitted operator of `other` is not taken for Equal.
+    """
+    if _terms(one) == _terms(other):
+        return True
+    if one.key != other.key and (one.key or one.operator != "Exists"):
+        return False
+    if one.effect not in ("", other.effect) or (one.effect == "NoExecute" and not _lasts(one, other)):
+        return False
+    if one.operator in ("", "Equal"):
+        return other.operator == "Equal" and one.value == other.value
+    return one.operator == "Exists"
+
+
+def _lasts(one: core.Toleration, other: core.Toleration) -> bool:
+    """Return whether `one` tolerates for at least as long as `other`."""
+    if not one.HasField("tolerationSeconds"):
+        return True
+    return other.HasField("tolerationSeconds") and other.tolerationSeconds <= one.tolerationSeconds
+
+
+def _terms(toleration: core.Toleration) -> tuple[str, str, str, str, int | None]:
+    seconds = toleration.tolerationSeconds if toleration.HasField("tolerationSeconds") else None
+    return toleration.key, toleration.operator, toleration.value, toleration.effect, seconds
