@@ -23,6 +23,7 @@ from nominee.apiserver.admission.volumes.default_storage_class import DefaultSto
 from nominee.apiserver.admission.volumes.storage_object_in_use_protection import StorageObjectInUseProtection
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.features.gates import Gates
+from nominee.machinery.runtime.clock import Clock
 
 NAMES = (
     "NamespaceLifecycle",
@@ -56,7 +57,9 @@ ABSENT = frozenset((
 """Upstream's plugins that do not exist here; disabling one has no effect."""
 
 
-def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plugin] = ()) -> list[Plugin]:
+def plugins(
+    gates: Gates, clock: Clock, disabled: Collection[str] = (), others: Collection[Plugin] = ()
+) -> list[Plugin]:
     """Return the admission plugins in order, without the disabled ones.
 
     `others` depend on authorization: they run only when requests are authenticated.
@@ -83,7 +86,7 @@ def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plu
         PodResizeValidator(gates),
         PodTopologyLabels(gates),
         DeviceAdminAccess(),
-        ResourceQuota(),
+        ResourceQuota(clock),
     ]
     return [plugin for plugin in found if plugin.name not in disabled]
 

@@ -20,6 +20,7 @@ from nominee.machinery.resources import quota
 from nominee.machinery.resources import resource_lists as amounts
 from nominee.machinery.resources.quantity import Quantity
 from nominee.machinery.resources.resource_lists import Amounts
+from nominee.machinery.runtime.clock import Clock
 
 _UPDATES = frozenset(
     {
@@ -40,7 +41,8 @@ class ResourceQuota(Plugin):
 
     name = "ResourceQuota"
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         # Two pods that are charged at once would write the same status: when the answer to one of the writes
         # is lost, what is stored does not show whose it is. Source: quotaEvaluator, which takes one namespace
         # at a time (admission/plugin/resourcequota/controller.go).
@@ -57,16 +59,17 @@ class ResourceQuota(Plugin):
         found = lookup.listed(RESOURCE_QUOTA, request.namespace)
         if not found:
             return
+        now = self._clock.now()
         if (
             request.operation == "UPDATE"
             and (request.kind, request.subresource) in _MOVES
-            and not quota.may_recount(request.kind, request.old, request.obj)
+            and not quota.may_recount(request.kind, request.old, request.obj, now)
         ):
             return
         bounding = [each.message for each in found if _bounds(request, each.message)]
         if not bounding:
             return
-        charges = [(bound.metadata.name, used) for bound, used in _charges(request, bounding) if used]
+        charges = [(bound.metadata.name, used) for bound, used in _charges(request, bounding, now) if used]
         async with self._charging.setdefault(request.namespace, anyio.Lock()):
             if len(charges) > 1:
                 # A write that one quota refuses is charged to no other one.
@@ -110,7 +113,7 @@ def _bounds(request: AdmissionRequest, found: core.ResourceQuota) -> bool:
 
 
 def _charges(
-    request: AdmissionRequest, bounding: Sequence[core.ResourceQuota]
+    request: AdmissionRequest, bounding: Sequence[core.ResourceQuota], now: float
 ) -> list[tuple[core.ResourceQuota, Amounts]]:
     """Return the usage that the write adds to each quota.
 
@@ -119,14 +122,14 @@ def _charges(
 
     Raises: StatusError 403 for a negative usage.
     """
-    used = quota.usage(request.kind, request.obj)
+    used = quota.usage(request.kind, request.obj, now)
     negative = sorted(name for name, quantity in used.items() if quantity.sign < 0)
     if negative:
         raise request.forbidden(f"quota usage is negative for resource(s): {','.join(negative)}")
     used = _positive(used)
     if request.operation != "UPDATE":
         return [(bound, used) for bound in bounding]
-    increase = _positive(amounts.subtract(used, quota.usage(request.kind, request.old)))
+    increase = _positive(amounts.subtract(used, quota.usage(request.kind, request.old, now)))
     return [
         (bound, increase if quota.counts(bound, request.kind, request.old) else used) for bound in bounding
     ]

@@ -117,7 +117,7 @@ class Registry:
             cache=cache,
             reads=reads,
             lookups=lookups,
-            admission=Chain(plugins(gates, disabled_admission, admission), lookups),
+            admission=Chain(plugins(gates, clock, disabled_admission, admission), lookups),
             services=Allocator(objects, ports, rng),
             gates=gates,
             clock=clock,

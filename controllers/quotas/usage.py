@@ -27,7 +27,7 @@ def measured_kinds(resource_quota: core.ResourceQuota) -> list[Kind[Message]]:
 
 
 def usage_of(
-    resource_quota: core.ResourceQuota, objects: Mapping[Kind[Message], Iterable[Message]]
+    resource_quota: core.ResourceQuota, objects: Mapping[Kind[Message], Iterable[Message]], now: float
 ) -> Amounts:
     """Return how much of each resource of the quota a namespace's objects use."""
     names = sorted(resource_quota.spec.hard)
@@ -39,7 +39,7 @@ def usage_of(
     for kind, each in objects.items():
         for obj in each:
             if quota.counts(resource_quota, kind, obj):
-                own = quota.usage(kind, obj)
+                own = quota.usage(kind, obj, now)
                 total = amounts.add(total, {name: own[name] for name in names if name in own})
     return total
 

@@ -68,12 +68,14 @@ def is_measured(kind: AnyKind, name: str) -> bool:
     return kind in _OLD_NAMES and name == kind.plural
 
 
-def usage(kind: AnyKind, obj: Obj) -> Amounts:
-    """Return all that one object uses."""
-    more = _MEASURES.get(kind)
+def usage(kind: AnyKind, obj: Obj, now: float) -> Amounts:
+    """Return all that one object uses; `now` in seconds since the epoch."""
     counted = _one(count_name(kind))
     if kind in _OLD_NAMES:
         counted |= _one(kind.plural)
+    if kind is kinds.POD:
+        return counted if is_over(obj, now) else counted | _pod(obj)
+    more = _MEASURES.get(kind)
     return counted | more(obj) if more is not None else counted
 
 
@@ -82,16 +84,16 @@ def counts(quota: core.ResourceQuota, kind: AnyKind, obj: Obj) -> bool:
     return all(_in_scope(*scope, kind, obj) for scope in _scopes(quota))
 
 
-def may_recount(kind: AnyKind, old: Obj, new: Obj) -> bool:
+def may_recount(kind: AnyKind, old: Obj, new: Obj, now: float) -> bool:
     """Report whether an update of an object may change the usage that quotas count.
 
     Source: Kubernetes 1.36, Handles and RequiresQuotaReplenish of the evaluators of pods and claims.
     """
     if kind is kinds.POD:
-        return is_over(old) != is_over(new) or _is_terminating(old) != _is_terminating(new)
+        return is_over(old, now) != is_over(new, now) or _is_terminating(old) != _is_terminating(new)
     if kind is kinds.PERSISTENT_VOLUME_CLAIM:
         return _attributes_classes(old) != _attributes_classes(new) or _claim(old) != _claim(new)
-    return usage(kind, old) != usage(kind, new)
+    return usage(kind, old, now) != usage(kind, new, now)
 
 
 def missing_resources(pod: core.Pod, names: Iterable[str]) -> str:
@@ -110,9 +112,18 @@ def missing_resources(pod: core.Pod, names: Iterable[str]) -> str:
     return "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
 
 
-def is_over(pod: core.Pod) -> bool:
-    """Return whether a pod has ended; it still counts among the objects."""
-    return pod.status.phase in ("Failed", "Succeeded")
+def is_over(pod: core.Pod, now: float) -> bool:
+    """Return whether a pod has ended, or should have: it still counts among the objects (QuotaV1Pod).
+
+    A pod that is stuck in its deletion, as on a lost node, must not keep others from taking its place. As
+    upstream, the grace period counts from the deletionTimestamp, which already includes it.
+    """
+    if pod.status.phase in ("Failed", "Succeeded"):
+        return True
+    metadata = pod.metadata
+    if not metadata.HasField("deletionTimestamp") or not metadata.HasField("deletionGracePeriodSeconds"):
+        return False
+    return now > metadata.deletionTimestamp.seconds + metadata.deletionGracePeriodSeconds
 
 
 def _one(name: str, number: int = 1) -> Amounts:
@@ -133,8 +144,6 @@ def _computed(requests: Amounts, limits: Amounts) -> Amounts:
 
 
 def _pod(pod: core.Pod) -> Amounts:
-    if is_over(pod):
-        return {}
     requests = amounts.of_pod(pod, "requests", overhead=True)
     return _one("pods") | _computed(requests, amounts.of_pod(pod, "limits", overhead=True))
 
@@ -181,7 +190,6 @@ def _devices(claim: Obj) -> Amounts:
 
 
 _MEASURES: dict[AnyKind, Callable[[Obj], Amounts]] = {
-    kinds.POD: _pod,
     kinds.PERSISTENT_VOLUME_CLAIM: _claim,
     kinds.SERVICE: _service,
     kinds.RESOURCE_CLAIM: _devices,

@@ -55,7 +55,7 @@ class QuotaController(Controller):
     def _updated(self, old: Message, new: Message) -> None:
         if len(self.quotas) and (
             metadata_of(old).generation != metadata_of(new).generation
-            or quota.may_recount(kinds.of(new), old, new)
+            or quota.may_recount(kinds.of(new), old, new, self.clock.now())
         ):
             self._changed(new)
 
@@ -82,7 +82,7 @@ class QuotaController(Controller):
             else:
                 listed = await self.client.list(kind, key.namespace, resource_version="0")
                 objects[kind], again = listed.items, UNWATCHED_SECONDS
-        new = recount(found, usage_of(found, objects))
+        new = recount(found, usage_of(found, objects, self.clock.now()))
         if new is not None:
             await self.client.update(new, subresource="status")
         return again

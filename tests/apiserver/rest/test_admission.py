@@ -313,10 +313,10 @@ async def test_an_ingress_gets_the_default_class() -> None:
 
 def test_the_default_class_of_ingresses_is_a_plugin_that_can_be_disabled() -> None:
     gates = Gates("apiserver", VERSION)
-    names = [plugin.name for plugin in plugins(gates)]
+    names = [plugin.name for plugin in plugins(gates, FakeClock())]
     after = names.index("CertificateSubjectRestriction") + 1
     assert names[after] == "DefaultIngressClass"
-    assert [plugin.name for plugin in plugins(gates, ["DefaultIngressClass"])] == [
+    assert [plugin.name for plugin in plugins(gates, FakeClock(), ["DefaultIngressClass"])] == [
         *names[:after], *names[after + 1 :]
     ]  # fmt: skip
 

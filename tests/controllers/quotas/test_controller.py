@@ -45,9 +45,11 @@ def test_what_admission_has_charged() -> None:
 
 
 @asynccontextmanager
-async def _counting(api: Api) -> AsyncIterator[Callable[[list[str], str], Awaitable[None]]]:
+async def _counting(
+    api: Api, clock: FakeClock | None = None
+) -> AsyncIterator[Callable[[list[str], str], Awaitable[None]]]:
     """Run the controller; yields what waits for the quotas' usage, well within a resync."""
-    clock = FakeClock()
+    clock = clock or FakeClock()
     context = context_of(api, clock)
     controller = QuotaController(context)
 
@@ -112,3 +114,17 @@ async def test_a_pod_that_is_seen_after_a_younger_quota_is_counted() -> None:
         await becomes(["0"], "pods")
         api.put(_made(pod("p"), 99))
         await becomes(["1"], "pods")
+
+
+async def test_a_pod_that_is_stuck_in_its_deletion_is_not_counted_at_the_next_resync() -> None:
+    api = Api()
+    api.put(_quota())
+    clock = FakeClock()
+    stuck = _made(pod("p"), 99)
+    stuck.metadata.deletionTimestamp.seconds = int(clock.now()) + 30
+    stuck.metadata.deletionGracePeriodSeconds = 30
+    api.put(stuck)
+    async with _counting(api, clock) as becomes:
+        await becomes(["1"], "pods")
+        await clock.advance(RESYNC_SECONDS - COALESCE_SECONDS)
+        await becomes(["0"], "pods")

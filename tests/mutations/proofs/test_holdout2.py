@@ -354,7 +354,7 @@ def test_an_update_is_charged_its_increase() -> None:
         quota.spec.hard[name].string = quota.status.hard[name].string = "10Gi"
         quota.status.used[name].string = "1"
     request = SimpleNamespace(kind=kinds.POD, operation="UPDATE", subresource="resize", obj=new, old=old)
-    [(_, used)] = resource_quota._charges(cast("Any", request), [quota])
+    [(_, used)] = resource_quota._charges(cast("Any", request), [quota], 0)
     assert str(used["requests.cpu"]) == "500m"
 
 

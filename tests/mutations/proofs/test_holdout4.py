@@ -273,7 +273,7 @@ def test_a_pod_that_moves_into_a_quota_is_charged() -> None:
     limited.spec.hard["pods"].string = limited.status.hard["pods"].string = "1"
     limited.status.used["pods"].string = "1"
     request = SimpleNamespace(kind=kinds.POD, operation="UPDATE", subresource="", obj=new, old=old)
-    [(_, used)] = resource_quota._charges(cast("Any", request), [limited])
+    [(_, used)] = resource_quota._charges(cast("Any", request), [limited], 0)
     assert str(used["pods"]) == "1"
 
 
@@ -294,5 +294,5 @@ def test_a_claim_for_all_devices_uses_the_quota() -> None:
     asked = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
     metadata = {"name": "c", "namespace": "default"}
     claim = codec.from_json(devices.ResourceClaim, {"metadata": metadata, "spec": asked})
-    used = quota.usage(kinds.RESOURCE_CLAIM, claim)
+    used = quota.usage(kinds.RESOURCE_CLAIM, claim, 0)
     assert str(used["gpu.deviceclass.resource.k8s.io/devices"]) == "32"

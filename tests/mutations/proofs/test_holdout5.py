@@ -315,7 +315,7 @@ async def test_a_refused_write_is_charged_to_no_quota() -> None:
         obj=new_pod("p"), old=None, forbidden=forbidden,
     )  # fmt: skip
     with pytest.raises(StatusError, match="exceeded quota: second"):
-        await ResourceQuota().validate(cast("Any", request), cast("Any", quotas))
+        await ResourceQuota(FakeClock()).validate(cast("Any", request), cast("Any", quotas))
     assert quotas.found["first"].message.status.used["pods"].string == "1"
 
 

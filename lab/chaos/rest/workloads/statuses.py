@@ -141,7 +141,7 @@ def _used(state: State, resource_quota: core.ResourceQuota) -> amounts.Amounts:
         for each in state.of(kind):
             is_here = metadata_of(each).namespace == resource_quota.metadata.namespace
             if is_here and quota.counts(resource_quota, kind, each):
-                total = amounts.add(total, amounts.only(quota.usage(kind, each), names))
+                total = amounts.add(total, amounts.only(quota.usage(kind, each, state.now), names))
     return total
 
 

@@ -46,11 +46,12 @@ def has_failed(**status: object) -> Change:
     return change
 
 
-def adds(name: str, **metadata: Any) -> Change:
+def adds(name: str, *, charged: bool = True, **metadata: Any) -> Change:
     """Return a change: there is one more pod, which no selector has."""
 
     def change(manifests: Manifests) -> None:
-        manifests["quota"]["status"]["used"] = {"pods": "3", "requests.cpu": "3"}
+        if charged:
+            manifests["quota"]["status"]["used"] = {"pods": "3", "requests.cpu": "3"}
         manifests[name] = pod(name, labels={}, **metadata)
 
     return change
@@ -197,7 +198,7 @@ def is_released(manifests: Manifests) -> None:
             "pod default/lost is bound to gone, which does not exist",
         ),
         (
-            adds("lost", node="gone", deletionTimestamp=DELETED, deletionGracePeriodSeconds=1),
+            adds("lost", charged=False, node="gone", deletionTimestamp=DELETED, deletionGracePeriodSeconds=1),
             "pod default/lost is bound to gone, which does not exist",
         ),
         (
