@@ -14,7 +14,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import core
 from nominee.machinery.resources import resource_lists as amounts
-from nominee.machinery.resources.pod_resources import is_extended
+from nominee.machinery.resources.pod_resources import has_pod_level_resources, is_extended
 from nominee.machinery.resources.qos import BEST_EFFORT, qos_class
 from nominee.machinery.resources.quantity import Quantity
 from nominee.machinery.resources.resource_lists import Amounts
@@ -97,17 +97,20 @@ def may_recount(kind: AnyKind, old: Obj, new: Obj, now: float) -> bool:
 
 
 def missing_resources(pod: core.Pod, names: Iterable[str]) -> str:
-    """Return the resources that quotas require a pod to specify: `cpu for: c1,c2; memory for: c1`, or ""."""
+    """Return the resources that quotas require a pod to specify: `cpu for: c1,c2; memory for: c1`, or "".
+
+    None are where any resource is set for the pod as a whole. Source: Kubernetes 1.36, Constraints of the
+    evaluator of pods.
+    """
     required = [name for name in names if name in _REQUIRED]
-    if not required:
+    if not required or has_pod_level_resources(pod):
         return ""
     missing: dict[str, set[str]] = {}
-    whole = _computed(amounts.read(pod.spec.resources.requests), amounts.read(pod.spec.resources.limits))
     for container in (*pod.spec.containers, *pod.spec.initContainers):
         resources = container.resources
         said = _computed(amounts.read(resources.requests), amounts.read(resources.limits))
         for name in required:
-            if name not in said and name not in whole:
+            if name not in said:
                 missing.setdefault(name, set()).add(container.name)
     return "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
 
