@@ -1,8 +1,7 @@
 """The usage of a ResourceQuota by one object, and the objects that a quota counts.
 
 Shared by the API server, which charges, and the controller, which recounts. Source: Kubernetes 1.36's
-quota evaluators (pkg/quota/v1/evaluator/core). A pod is measured by its spec, also
-while a resize is under way.
+quota evaluators (pkg/quota/v1/evaluator/core).
 """
 
 from __future__ import annotations
@@ -87,10 +86,15 @@ def counts(quota: core.ResourceQuota, kind: AnyKind, obj: Obj) -> bool:
 def may_recount(kind: AnyKind, old: Obj, new: Obj, now: float) -> bool:
     """Report whether an update of an object may change the usage that quotas count.
 
-    Source: Kubernetes 1.36, Handles and RequiresQuotaReplenish of the evaluators of pods and claims.
+    Source: Kubernetes 1.36, Handles and RequiresQuotaReplenish of the evaluators of pods and claims, and
+    DefaultUpdateFilter.
     """
     if kind is kinds.POD:
-        return is_over(old, now) != is_over(new, now) or _is_terminating(old) != _is_terminating(new)
+        return (
+            is_over(old, now) != is_over(new, now)
+            or _is_terminating(old) != _is_terminating(new)
+            or _actual(old) != _actual(new)
+        )
     if kind is kinds.PERSISTENT_VOLUME_CLAIM:
         return _attributes_classes(old) != _attributes_classes(new) or _claim(old) != _claim(new)
     return usage(kind, old, now) != usage(kind, new, now)
@@ -147,8 +151,10 @@ def _computed(requests: Amounts, limits: Amounts) -> Amounts:
 
 
 def _pod(pod: core.Pod) -> Amounts:
-    requests = amounts.of_pod(pod, "requests", overhead=True)
-    return _one("pods") | _computed(requests, amounts.of_pod(pod, "limits", overhead=True))
+    """Return the usage of a pod; during a resize that is the most of old and new resources (PodUsageFunc)."""
+    requests = amounts.of_pod(pod, "requests", overhead=True, use_status=True)
+    limits = amounts.of_pod(pod, "limits", overhead=True, use_status=True)
+    return _one("pods") | _computed(requests, limits)
 
 
 def _claim(claim: core.PersistentVolumeClaim) -> Amounts:
@@ -226,6 +232,12 @@ def _in_scope(scope: str, operator: str, values: list[str], kind: AnyKind, obj: 
 
 def _is_terminating(pod: core.Pod) -> bool:
     return pod.spec.HasField("activeDeadlineSeconds") and pod.spec.activeDeadlineSeconds >= 0
+
+
+def _actual(pod: core.Pod) -> dict[str, core.ResourceRequirements]:
+    """Return the resources in the statuses of the containers, by name."""
+    rows = (*pod.status.containerStatuses, *pod.status.initContainerStatuses)
+    return {row.name: row.resources for row in rows if row.HasField("resources")}
 
 
 def _attributes_classes(claim: core.PersistentVolumeClaim) -> set[str]:

@@ -1,7 +1,7 @@
 """Lists of quantities by resource name, and the total of a pod's containers.
 
 Unlike machinery.resources.pod_resources these keep the quantities as they are written, since messages show
-them. Requests recorded in the status do not count here. Source: Kubernetes 1.36, component-helpers/resource.
+them. Source: Kubernetes 1.36, component-helpers/resource.
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from nominee.machinery.api.pb import core, resource
-from nominee.machinery.resources.pod_resources import is_pod_level_resource, is_sidecar
+from nominee.machinery.resources.pod_resources import (
+    is_pod_level_resource,
+    is_resize_infeasible,
+    is_sidecar,
+)
 from nominee.machinery.resources.quantity import Quantity
 
 Amounts = dict[str, Quantity]
@@ -57,19 +61,33 @@ def only(found: Mapping[str, Quantity], names: Iterable[str]) -> Amounts:
     return {name: found[name] for name in names if name in found}
 
 
-def of_pod(pod: core.Pod, side: Side, *, pod_level: bool = True, overhead: bool = False) -> Amounts:
-    """Return the requests of the pod's spec: the containers' sum, or the peak of the init containers.
+def of_pod(
+    pod: core.Pod,
+    side: Side,
+    *,
+    pod_level: bool = True,
+    overhead: bool = False,
+    use_status: bool = False,
+) -> Amounts:
+    """Return the pod's requests or limits: the containers' sum, or the peak of the init containers.
 
-    Limits count the overhead only where there is a limit to add it to.
+    Limits count the overhead only where there is a limit to add it to. With `use_status` a container whose
+    status has `resources` counts as in machinery.resources.pod_resources.
     """
     spec = pod.spec
+    statuses: dict[str, core.ContainerStatus] = {}
+    if use_status:
+        rows = (*pod.status.containerStatuses, *pod.status.initContainerStatuses)
+        statuses = {row.name: row for row in rows if row.HasField("resources")}
+    infeasible = bool(statuses) and is_resize_infeasible(pod)
     total: Amounts = {}
     for container in spec.containers:
-        total = add(total, read(getattr(container.resources, side)))
+        total = add(total, _effective(container, statuses.get(container.name), side, infeasible))
     beside: Amounts = {}
     starting: Amounts = {}
     for container in spec.initContainers:
-        own = read(getattr(container.resources, side))
+        status = statuses.get(container.name) if is_sidecar(container) else None
+        own = _effective(container, status, side, infeasible)
         if is_sidecar(container):
             total, beside = add(total, own), add(beside, own)
             own = beside
@@ -84,3 +102,14 @@ def of_pod(pod: core.Pod, side: Side, *, pod_level: bool = True, overhead: bool 
         more = read(spec.overhead)
         total = add(total, more if side == "requests" else only(more, [n for n in more if n in total]))
     return total
+
+
+def _effective(
+    container: core.Container, status: core.ContainerStatus | None, side: Side, infeasible: bool
+) -> Amounts:
+    """Return the most of desired, actual and allocated; a desire that is Infeasible does not count."""
+    desired = read(getattr(container.resources, side))
+    if status is None:
+        return desired
+    found = greatest({} if infeasible else desired, read(getattr(status.resources, side)))
+    return greatest(found, read(status.allocatedResources)) if side == "requests" else found
