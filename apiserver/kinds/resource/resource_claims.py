@@ -6,7 +6,7 @@ from nominee.apiserver.kinds.resource import claim_status
 from nominee.apiserver.kinds.resource.claim_specs import claim_spec
 from nominee.apiserver.kinds.rules import DeleteResponse, KindRules
 from nominee.apiserver.kinds.simple_strategy import SimpleStrategy, UpdateCheck
-from nominee.apiserver.kinds.strategy import Environment, StatusStrategy
+from nominee.apiserver.kinds.strategy import Environment, StatusStrategy, keep_metadata
 from nominee.apiserver.printing.columns import AGE, NAME, Cells, Column, Columns
 from nominee.apiserver.validation import field, go_dump
 from nominee.machinery.api import kinds
@@ -15,12 +15,13 @@ from nominee.machinery.api.pb import devices
 
 
 class ResourceClaimStatusStrategy(StatusStrategy[devices.ResourceClaim]):
-    """PUT of `status`."""
+    """PUT of `status`; labels, annotations, finalizers and owners stay (resourceclaimStatusStrategy)."""
 
     def prepare_for_update(
         self, new: devices.ResourceClaim, old: devices.ResourceClaim, env: Environment
     ) -> None:
         super().prepare_for_update(new, old, env)
+        keep_metadata(new, old)
         drop_deallocated(new.status, old.status)
 
 
