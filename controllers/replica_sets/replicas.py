@@ -6,7 +6,8 @@ Source: kube-controller-manager 1.36, pkg/controller/replicaset; pkg/controller/
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,6 +45,19 @@ def plan(
         count = min(difference, BURST_MAX)
         return Scaling(delete=tuple(to_delete(active, count, siblings_on_node, now_seconds)))
     return Scaling()
+
+
+def active_on_nodes(related: Iterable[apps.ReplicaSet], pods: Iterable[core.Pod]) -> Mapping[str, int]:
+    """Return how many active pods that some of these sets select are on each node.
+
+    Source: getIndirectlyRelatedPods, getPodsRankedByRelatedPodsOnSameNode.
+    """
+    selectors = [LabelSelector.from_message(each.spec.selector) for each in related]
+    return Counter(
+        pod.spec.nodeName
+        for pod in pods
+        if is_active(pod) and any(selector.matches(pod.metadata.labels) for selector in selectors)
+    )
 
 
 def status_of(

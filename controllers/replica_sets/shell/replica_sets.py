@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, cast
 
 from nominee.controllers.owned_pods.readiness import is_active
 from nominee.controllers.owned_pods.shell.pod_owner import PodOwner
 from nominee.controllers.owned_pods.template import pod_of
-from nominee.controllers.replica_sets.replicas import Scaling, plan, recheck_seconds, status_of
+from nominee.controllers.replica_sets.replicas import (
+    Scaling,
+    active_on_nodes,
+    plan,
+    recheck_seconds,
+    status_of,
+)
 from nominee.controllers.shell.controller import Context
 from nominee.controllers.shell.owner_references import adopt_and_release
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import ObjectKey
+from nominee.machinery.api.objects import ObjectKey, controller_of
 from nominee.machinery.api.pb import apps, core, meta
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
@@ -49,7 +55,10 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
         failure: StatusError | None = None
         if satisfied:
             active = [pod for pod in pods if is_active(pod)]
-            siblings = Counter(pod.spec.nodeName for pod in active)
+            siblings: Mapping[str, int] = {}
+            if len(active) > replica_set.spec.replicas:
+                of_namespace = self.pods.by_index("namespace", key.namespace)
+                siblings = active_on_nodes(self.sets_of_controller(replica_set), of_namespace)
             work = plan(replica_set, active, siblings, self.clock.now())
             try:
                 await self._do(replica_set, work)
@@ -62,6 +71,20 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
         if failure is not None:
             raise failure
         return recheck_seconds(replica_set, pods, self.clock.now())
+
+    def sets_of_controller(self, replica_set: apps.ReplicaSet) -> Sequence[apps.ReplicaSet]:
+        """Return the sets that the controller of this one controls; none for a set without a controller.
+
+        Source: getReplicaSetsWithSameController.
+        """
+        deployment = controller_of(replica_set)
+        if deployment is None:
+            return ()
+        return [
+            each
+            for each in self.owners.by_index("owner", deployment.uid)
+            if (controller := controller_of(each)) is not None and controller.uid == deployment.uid
+        ]
 
     async def _do(self, replica_set: apps.ReplicaSet, work: Scaling) -> None:
         if work.create:
@@ -95,3 +118,7 @@ class ReplicationControllerController(ReplicaSetController):
     def selector_of(self, owner: apps.ReplicaSet) -> meta.LabelSelector:
         controller = cast("core.ReplicationController", owner)
         return meta.LabelSelector(matchLabels=controller.spec.selector)
+
+    def sets_of_controller(self, replica_set: apps.ReplicaSet) -> Sequence[apps.ReplicaSet]:
+        """Return none: upstream's index by controller holds ReplicaSets alone."""
+        return ()

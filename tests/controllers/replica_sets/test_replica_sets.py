@@ -18,7 +18,7 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import WatchEvent
 from nominee.machinery.client.watches import informer
 from nominee.machinery.runtime.clock import FakeClock
-from tests.controllers.builders import owned_by, pod, replica_set
+from tests.controllers.builders import EPOCH, owned_by, pod, replica_set
 from tests.controllers.contexts import context_of, synced
 from tests.support.fake_api import FakeApi, Json
 
@@ -89,6 +89,36 @@ async def test_a_pod_that_a_long_batch_shows_before_the_answer_to_its_creation_i
         assert not controller.outstanding()
         await clock.settle()
         assert answered_at[0] < int(controller.pods.resource_version)
+
+
+@pytest.mark.parametrize(
+    ("controlled", "beside", "deleted"),
+    [(True, "old", "beside"), (False, "old", "young"), (False, "new", "young")],
+    ids=["of a deployment", "of none", "of none, with own pods on one node"],
+)
+async def test_a_pod_beside_others_of_its_deployment_is_deleted_first(
+    *, controlled: bool, beside: str, deleted: str
+) -> None:
+    """A set without a controller has no related pods, not even its own ones: the youngest pod goes."""
+    api = FakeApi()
+    context = context_of(api, FakeClock(float(EPOCH + 2000)))
+    controller = ReplicaSetController(context)
+    sets = [replica_set("new", replicas=1 + (beside == "new"), uid="new"), replica_set("old", uid="old")]
+    for each in sets:
+        if controlled:
+            each.metadata.ownerReferences.add(kind="Deployment", name="web", uid="d", controller=True)
+        controller.owners._put(each)
+        api.put(each)
+    for name, of, where, created in (
+        ("young", "new", "n1", 1990), ("beside", "new", "n2", 0), ("other", beside, "n2", 0),
+    ):  # fmt: skip
+        owners = [owned_by(of, name=of)]
+        one = pod(name, uid=name, labels={"app": of}, node=where, owners=owners, created=created)
+        controller.pods._put(one)
+        api.put(one)
+    await controller.reconcile(key_of(sets[0]))
+    assert deleted not in {each.metadata.name for each in api.all_of(kinds.POD)}
+    assert len(api.all_of(kinds.POD)) == 2
 
 
 async def test_the_end_of_a_pod_that_the_watch_has_shown_is_not_expected_again() -> None:

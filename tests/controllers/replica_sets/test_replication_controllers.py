@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from nominee.controllers.replica_sets.shell.replica_sets import ReplicationControllerController
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.objects import controller_of
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.pb import apps, core
 from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.builders import pod
 from tests.controllers.contexts import context_of, synced
@@ -58,3 +60,11 @@ async def test_pods_that_cannot_be_created_set_a_condition() -> None:
         await api.until(lambda: bool(api.all_of(kinds.REPLICATION_CONTROLLER)[0].status.conditions))
     (failure,) = api.all_of(kinds.REPLICATION_CONTROLLER)[0].status.conditions
     assert (failure.type, failure.reason, failure.message) == ("ReplicaFailure", "FailedCreate", "no")
+
+
+async def test_one_has_no_related_pods_even_with_a_controller() -> None:
+    controller = ReplicationControllerController(context_of(FakeApi(), FakeClock()))
+    found = replication_controller(1)
+    found.metadata.ownerReferences.add(kind="Owner", name="web", uid="d", controller=True)
+    controller.owners._put(cast("apps.ReplicaSet", found))
+    assert list(controller.sets_of_controller(cast("apps.ReplicaSet", found))) == []
