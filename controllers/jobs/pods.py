@@ -94,4 +94,6 @@ def surplus(job: batch.Job, active: Sequence[core.Pod], count: int) -> list[core
 
 def _order(pod: core.Pod) -> tuple[float, ...]:
     """Order pods by the work that is lost with them, the least first (ActivePods)."""
-    return (*stage(pod), -ready_since(pod), -restarts(pod), -pod.metadata.creationTimestamp.seconds)
+    often, sidecars_often = restarts(pod)
+    created = pod.metadata.creationTimestamp.seconds
+    return (*stage(pod), -ready_since(pod), -often, -sidecars_often, -created)

@@ -250,6 +250,10 @@ def test_which_active_pods_are_surplus() -> None:
     unassigned = pod("unassigned", uid="c")
     assert surplus(job(), [old, young, unassigned], 2) == [unassigned, young]
     assert surplus(job(), [old, young], 0) == []
+    for of, restarts in ((young, 1), (old, 2)):
+        of.spec.initContainers.add(name="sidecar", restartPolicy="Always")
+        of.status.initContainerStatuses.add(name="sidecar", restartCount=restarts)
+    assert surplus(job(), [old, young], 1) == [old]
 
 
 def test_repeated_and_invalid_indexes_are_surplus() -> None:

@@ -41,6 +41,14 @@ def test_the_pods_that_a_set_owns_adopts_and_releases() -> None:
     assert (ending.adopt, ending.release) == ([], [])
 
 
+def with_sidecar(of: core.Pod, *, restarts: int) -> core.Pod:
+    of.spec.initContainers.add(name="sidecar", restartPolicy="Always")
+    of.spec.initContainers.add(name="init")
+    of.status.initContainerStatuses.add(name="sidecar", restartCount=restarts)
+    of.status.initContainerStatuses.add(name="init", restartCount=9 - restarts)
+    return of
+
+
 COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
@@ -59,6 +67,19 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
         (pod(uid="b", created=990), pod(uid="a", created=0)),
         # Nearly as old counts as as old: the uid decides.
         (pod(uid="a", created=1), pod(uid="b", created=30)),
+        # Nearly as long ready: the uid decides before the restarts. They count for pods as long ready.
+        (
+            pod(uid="a", node="n1", ready=True, ready_since=1),
+            pod(uid="b", node="n1", ready=True, ready_since=30, restarts=2),
+        ),
+        (
+            pod(uid="b", node="n1", ready=True, ready_since=30, restarts=2),
+            pod(uid="a", node="n1", ready=True, ready_since=30),
+        ),
+        # 540 s and 560 s are on two sides of a power of two of nanoseconds.
+        (pod(uid="b", created=460), pod(uid="a", created=440)),
+        (with_sidecar(pod(uid="b"), restarts=1), with_sidecar(pod(uid="a"), restarts=0)),
+        (with_sidecar(pod(uid="b", restarts=1), restarts=0), with_sidecar(pod(uid="a"), restarts=5)),
     ],
 )
 def test_which_of_two_pods_is_deleted_first(first: core.Pod, second: core.Pod) -> None:
