@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nominee.controllers.owned_pods.deletion_order import to_delete
+from nominee.controllers.owned_pods.deletion_order import ready_since, to_delete
 from nominee.controllers.owned_pods.readiness import is_active, is_available, is_ready
 from nominee.machinery.api.objects import get_condition, has_ended, is_terminating
 from nominee.machinery.api.pb import apps, core, meta
@@ -99,13 +99,20 @@ def status_of(
 
 
 def recheck_seconds(
-    replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], now_seconds: float
+    replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], counted_seconds: float, now_seconds: float
 ) -> float | None:
-    """Return after how many seconds to reconcile again, since ready pods become available by time alone."""
+    """Return after how many seconds the next ready pod is available, None if all are.
+
+    `counted_seconds` is the time for which the status counted them: a pod that has become available since
+    is looked at again at once. Source: FindMinNextPodAvailabilityCheck.
+    """
     least = replica_set.spec.minReadySeconds
-    if not least:
+    waiting = [
+        pod
+        for pod in pods
+        if is_active(pod) and is_ready(pod) and not is_available(pod, least, counted_seconds)
+    ]
+    if not waiting:
         return None
-    waits = any(
-        is_active(pod) and is_ready(pod) and not is_available(pod, least, now_seconds) for pod in pods
-    )
-    return least if waits else None
+    earliest = min((ready_since(pod) or now_seconds) + least for pod in waiting)
+    return max(earliest - now_seconds, 0.0)

@@ -70,7 +70,7 @@ class ReplicaSetController(PodOwner[apps.ReplicaSet]):
         await self.write_status(replica_set, status)
         if failure is not None:
             raise failure
-        return recheck_seconds(replica_set, pods, self.clock.now())
+        return recheck_seconds(replica_set, pods, now.seconds, self.clock.now())
 
     def sets_of_controller(self, replica_set: apps.ReplicaSet) -> Sequence[apps.ReplicaSet]:
         """Return the sets that the controller of this one controls; none for a set without a controller.

@@ -184,12 +184,22 @@ def test_expectations_hold_until_the_watch_has_shown_them() -> None:
     assert expected.satisfied(KEY, 0.0)
 
 
-def test_a_ready_pod_is_looked_at_again_until_it_is_available() -> None:
+def test_a_ready_pod_is_looked_at_again_when_it_becomes_available() -> None:
     of = replica_set(uid="set", replicas=1)
     of.spec.minReadySeconds = 30
-    ready = pod(ready=True, ready_since=990)
-    assert recheck_seconds(of, [ready], NOW.seconds) == 30
-    assert recheck_seconds(of, [ready], NOW.seconds + 30) is None
-    assert recheck_seconds(of, [pod()], NOW.seconds) is None
+    older, newer = pod(ready=True, ready_since=990), pod(ready=True, ready_since=995)
+    now = float(NOW.seconds)
+    assert recheck_seconds(of, [newer, older, pod()], now, now + 0.5) == 19.5
+    assert recheck_seconds(of, [newer, older], now + 20, now + 20) == 5
+    assert recheck_seconds(of, [newer, older], now + 25, now + 25) is None
+    # It has become available since the status counted it.
+    assert recheck_seconds(of, [newer, older], now + 24, now + 25.5) == 0
+    assert recheck_seconds(of, [pod()], now, now) is None
     of.spec.minReadySeconds = 0
-    assert recheck_seconds(of, [ready], NOW.seconds) is None
+    assert recheck_seconds(of, [older], now, now) is None
+
+
+def test_a_ready_pod_without_a_time_is_looked_at_again_after_the_whole_time() -> None:
+    of = replica_set(uid="set", replicas=1, min_ready_seconds=30)
+    timeless = pod(conditions=[{"type": "Ready", "status": "True"}])
+    assert recheck_seconds(of, [timeless], NOW.seconds, NOW.seconds) == 30

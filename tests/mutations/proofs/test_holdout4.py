@@ -180,8 +180,8 @@ def test_an_instance_fails_once() -> None:
 def test_each_ready_pod_becomes_available_by_time() -> None:
     of = replica_set(min_ready_seconds=30)
     pods = [stored_pod(f"p{since}", ready=True, ready_since=since, phase="Running") for since in (0, 90)]
-    assert recheck_seconds(of, pods, EPOCH + 100) == 30
-    assert recheck_seconds(of, pods, EPOCH + 150) is None
+    assert recheck_seconds(of, pods, EPOCH + 100, EPOCH + 100) == 20
+    assert recheck_seconds(of, pods, EPOCH + 150, EPOCH + 150) is None
 
 
 def test_a_pod_that_the_status_has_is_not_entered_again() -> None:

@@ -166,8 +166,8 @@ HOLDOUT4: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.controllers.replica_sets.replicas:recheck_seconds",
-                    "waits = any(",
-                    "waits = all(",
+                    "if not waiting:",
+                    "if not waiting or len(waiting) < len(pods):",
                 ),
             ),
         ),
