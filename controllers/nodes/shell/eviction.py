@@ -7,15 +7,20 @@ from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.controllers.shell.disruption_target import disrupt
 from nominee.machinery.api import kinds
-from nominee.machinery.api.objects import ObjectKey, is_terminating
+from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.scheduling.taints import NO_EXECUTE
 
 EVICT_BEFORE = failpoints.declare(
     "controllers.taint_eviction.before", "a pod must leave a tainted node; it is neither marked nor deleted"
 )
+
+
+def _no_execute(node: core.Node) -> list[core.Taint]:
+    return [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
 
 
 class TaintEviction(Controller):
@@ -23,7 +28,8 @@ class TaintEviction(Controller):
 
     tolerationSeconds counts from when this process first saw the pod on the tainted node; a taint or a
     toleration that comes later changes nothing then, unless the pod may stay for ever or must leave at once.
-    Pods that have ended are deleted, too.
+    Pods that have ended or terminate are deleted, too; a pod is deleted again only after its tolerations or
+    its node's NoExecute taints have changed. Source: handlePodUpdate, handleNodeUpdate, processPodOnNode.
     """
 
     name = "taint-eviction-controller"
@@ -35,47 +41,68 @@ class TaintEviction(Controller):
         self._comparison = context.gates.enabled("TaintTolerationComparisonOperators")
         self.nodes = context.informers.of(kinds.NODE)
         self._due: dict[str, float] = {}  # pod uid -> monotonic seconds
-        self.pods.on_change(self._pod_changed, deletions=False)
-        self.pods.add_handler(on_delete=lambda pod, _stale: self._pod_gone(pod))
+        self._evicted: set[str] = set()  # uids of pods that are there still
+        self.pods.add_handler(
+            on_add=self._pod_changed,
+            on_update=self._pod_updated,
+            on_delete=lambda pod, _stale: self._pod_gone(pod),
+        )
         self.nodes.add_handler(on_add=self._node_changed, on_update=self._node_updated)
 
     def _pod_changed(self, pod: core.Pod) -> None:
         if pod.spec.nodeName:
+            self._evicted.discard(pod.metadata.uid)
             self._enqueue(pod)
 
+    def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
+        if old.spec.nodeName != new.spec.nodeName or old.spec.tolerations != new.spec.tolerations:
+            self._pod_changed(new)
+
     def _pod_gone(self, pod: core.Pod) -> None:
-        self._due.pop(pod.metadata.uid, None)
+        self._cancel(pod)
+        self._evicted.discard(pod.metadata.uid)
 
     def _node_updated(self, old: core.Node, new: core.Node) -> None:
-        if old.spec.taints != new.spec.taints:
+        if _no_execute(old) != _no_execute(new):
             self._node_changed(new)
 
     def _node_changed(self, node: core.Node) -> None:
         for pod in self.pods.by_index("node", node.metadata.name):
-            self._enqueue(pod)
+            self._pod_changed(pod)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         pod = self.pods.get(key.name, key.namespace)
-        if pod is None:
+        if pod is None or pod.metadata.uid in self._evicted:
             return None
-        if is_terminating(pod):
-            self._due.pop(pod.metadata.uid, None)  # it may terminate for long where its kubelet is gone
-            return None
-        node = self.nodes.get(pod.spec.nodeName)
-        taints = node.spec.taints if node is not None else ()
-        seconds = seconds_to_live(pod, taints, comparison=self._comparison)
         uid, now = pod.metadata.uid, self.clock.monotonic()
+        node = self.nodes.get(pod.spec.nodeName)
+        if node is None:
+            if uid not in self._due:
+                return None
+            seconds: float | None = self._due[uid] - now  # The end of the Node cancels nothing.
+        else:
+            seconds = seconds_to_live(pod, node.spec.taints, comparison=self._comparison)
         if seconds is None:
-            if self._due.pop(uid, None) is not None:
-                self._record_eviction(pod, "Cancelling deletion of Pod")
+            self._cancel(pod)
             return None
         if seconds > 0:
             remaining = self._due.setdefault(uid, now + seconds) - now
             if remaining > 0:
                 return remaining
+        else:
+            self._cancel(pod)
         await self._evict(pod)
         self._due.pop(uid, None)
+        left = self.pods.get(key.name, key.namespace)
+        if left is not None and left.metadata.uid == uid:
+            self._evicted.add(uid)
         return None
+
+    def _cancel(self, pod: core.Pod) -> None:
+        """Forget a scheduled eviction, and record that if its time has not come (cancelWorkWithEvent)."""
+        due = self._due.pop(pod.metadata.uid, None)
+        if due is not None and due > self.clock.monotonic():
+            self._record_eviction(pod, "Cancelling deletion of Pod")
 
     def _record_eviction(self, pod: core.Pod, action: str) -> None:
         namespace, name = pod.metadata.namespace, pod.metadata.name

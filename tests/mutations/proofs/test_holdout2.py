@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -279,9 +280,11 @@ async def test_a_second_taint_is_tolerated_for_the_whole_time() -> None:
         clock=clock,
         _due={},
         _comparison=False,
+        _evicted=set(),
         _record_eviction=lambda pod, action: None,
     )
     controller = cast("TaintEviction", made)
+    made._cancel = partial(TaintEviction._cancel, controller)
 
     async def remaining() -> float | None:
         return await TaintEviction.reconcile(controller, key_of(tolerant))

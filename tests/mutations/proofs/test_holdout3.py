@@ -305,6 +305,7 @@ async def test_an_eviction_that_failed_is_tried_again_at_once() -> None:
         clock=clock,
         _due={},
         _comparison=False,
+        _evicted=set(),
         _evict=evict,
     )
     controller = cast("TaintEviction", made)

@@ -280,9 +280,9 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
             module=_MODULE,
             edits=(
                 Edit(
-                    "nominee.controllers.nodes.shell.eviction:TaintEviction.reconcile",
-                    "if self._due.pop(uid, None) is not None:",
-                    "if self._due.get(uid) is not None:",
+                    "nominee.controllers.nodes.shell.eviction:TaintEviction._cancel",
+                    "self._due.pop(pod.metadata.uid, None)",
+                    "self._due.get(pod.metadata.uid)",
                 ),
             ),
         ),

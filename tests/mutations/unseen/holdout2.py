@@ -280,9 +280,9 @@ HOLDOUT2: Final[tuple[Unseen, ...]] = (
             module=_CONTROLLERS,
             edits=(
                 Edit(
-                    "nominee.controllers.nodes.shell.eviction:TaintEviction.reconcile",
-                    "if self._due.pop(uid, None) is not None:",
-                    "if self._due.get(uid) is not None:",
+                    "nominee.controllers.nodes.shell.eviction:TaintEviction._cancel",
+                    "self._due.pop(pod.metadata.uid, None)",
+                    "self._due.get(pod.metadata.uid)",
                 ),
             ),
         ),
