@@ -10,8 +10,9 @@ from nominee.controllers.volumes.provisioning import GiveUp, Nothing, Provision,
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import ignoring, is_already_exists
 from nominee.machinery.api.objects import ObjectKey, key_of
-from nominee.machinery.api.pb import core
+from nominee.machinery.api.pb import core, storage
 from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.queues.backoff import ExponentialBackoff
 from nominee.machinery.scheduling.volume_matching import SELECTED_NODE, class_of
 
 BEFORE = failpoints.declare(
@@ -22,6 +23,8 @@ DURING = failpoints.declare("controllers.provision.during", "the delay is over; 
 AFTER = failpoints.declare("controllers.provision.after", "the volume is created; the claim is not bound")
 
 RETRY_SECONDS = 1.0
+REFUSED = ExponentialBackoff(1.0, 300.0)
+"""How long a refused claim waits (external-provisioner's --retry-interval-start, --retry-interval-max)."""
 
 
 class Provisioner(Controller):
@@ -33,12 +36,24 @@ class Provisioner(Controller):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.claims = self.watch(kinds.PERSISTENT_VOLUME_CLAIM)
+        self.claims.add_handler(on_delete=lambda claim, _stale: self._claim_gone(claim))
         self.volumes = context.informers.of(kinds.PERSISTENT_VOLUME)
         self.volumes.add_handler(on_delete=lambda volume, _stale: self._volume_gone(volume))
         self.classes = context.informers.of(kinds.STORAGE_CLASS)
+        self.classes.on_change(self._class_changed, deletions=False)
         self.nodes = context.informers.of(kinds.NODE)
         self.nodes.add_handler(on_delete=lambda node, _stale: self._node_gone(node))
         self._attempts = Attempts()
+        self._refusals: dict[str, int] = {}  # by the claim's uid
+
+    def _class_changed(self, storage_class: storage.StorageClass) -> None:
+        """Queue the claims of a class; upstream retries those whose class does not exist."""
+        for claim in self.claims.list():
+            if class_of(claim) == storage_class.metadata.name and not claim.spec.volumeName:
+                self._enqueue(claim)
+
+    def _claim_gone(self, claim: core.PersistentVolumeClaim) -> None:
+        self._refusals.pop(claim.metadata.uid, None)
 
     def _node_gone(self, node: core.Node) -> None:
         for claim in self.claims.list():
@@ -63,6 +78,9 @@ class Provisioner(Controller):
             self.nodes.get(selected) if selected else None,
             volume_exists=self.volumes.get(volume_name(claim)) is not None,
         )
+        uid = claim.metadata.uid
+        if not isinstance(decision, Refuse):
+            self._refusals.pop(uid, None)
         match decision:
             case Nothing():
                 if claim.spec.volumeName:
@@ -72,7 +90,8 @@ class Provisioner(Controller):
                 return None
             case Refuse(note):
                 self._warn(claim, note)
-                return None
+                self._refusals[uid] = self._refusals.get(uid, 0) + 1
+                return REFUSED.delay(self._refusals[uid])
             case GiveUp(given_back, note):
                 self._attempts.forget(key)
                 self._warn(claim, note)
