@@ -29,6 +29,12 @@ class NodeHealth:
         return now - self.changed_at > grace_seconds
 
 
+def ready_status(node: core.Node) -> str:
+    """Return the status of a node's condition Ready, "" where it has none."""
+    ready = get_condition(node.status.conditions, "Ready")
+    return ready.status if ready is not None else ""
+
+
 def _heartbeat(node: core.Node) -> int:
     ready = get_condition(node.status.conditions, "Ready")
     return ready.lastHeartbeatTime.seconds if ready is not None else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core, meta
 from nominee.machinery.scheduling.taints import NO_EXECUTE, NO_SCHEDULE
 from nominee.machinery.wire.codec import to_json
@@ -38,14 +37,6 @@ def _no_schedule(node: core.Node) -> set[str]:
     return keys
 
 
-def _no_execute(node: core.Node) -> set[str]:
-    ready = get_condition(node.status.conditions, "Ready")
-    if ready is None:
-        return set()
-    key = _BY_CONDITION["Ready"].get(ready.status)
-    return {key} if key else set()
-
-
 def _changed(
     taints: Iterable[core.Taint], effect: str, ours: frozenset[str], wanted: set[str], now: meta.Time
 ) -> list[core.Taint] | None:
@@ -64,9 +55,10 @@ def plan_no_schedule(node: core.Node, now: meta.Time) -> Sequence[core.Taint] | 
     return _changed(node.spec.taints, NO_SCHEDULE, _OURS_NO_SCHEDULE, _no_schedule(node), now)
 
 
-def plan_no_execute(node: core.Node, now: meta.Time) -> Sequence[core.Taint] | None:
-    """Return all taints of the node, with NoExecute for not ready or unreachable; None for no change."""
-    return _changed(node.spec.taints, NO_EXECUTE, _OURS_NO_EXECUTE, _no_execute(node), now)
+def plan_no_execute(node: core.Node, ready: str, now: meta.Time) -> Sequence[core.Taint] | None:
+    """Return all taints of the node, with NoExecute for a status of Ready; None for no change."""
+    key = _BY_CONDITION["Ready"].get(ready)
+    return _changed(node.spec.taints, NO_EXECUTE, _OURS_NO_EXECUTE, {key} if key else set(), now)
 
 
 def taints_patch(node: core.Node, taints: Sequence[core.Taint]) -> dict[str, object]:

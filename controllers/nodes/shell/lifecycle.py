@@ -8,7 +8,7 @@ from dataclasses import replace
 import anyio
 
 from nominee.controllers.nodes import metadata
-from nominee.controllers.nodes.health import NodeHealth, observe, unknown_status, unready_pod
+from nominee.controllers.nodes.health import NodeHealth, observe, ready_status, unknown_status, unready_pod
 from nominee.controllers.nodes.registration import registrations
 from nominee.controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
 from nominee.controllers.planned_events import PlannedEvent
@@ -87,16 +87,21 @@ class NodeLifecycle(Controller):
             await self.clock.sleep(self._monitor_seconds)
 
     async def _check(self, node: core.Node) -> None:
+        """Look at a node once, which is a part of upstream's monitorNodeHealth.
+
+        The taint NoExecute stands for the condition before this look (processTaintBaseEviction): that of a
+        node that becomes Unknown comes with the next one.
+        """
         name, uid, now = node.metadata.name, node.metadata.uid, self.clock.monotonic()
+        before = ready_status(node)
         health = observe(self._health.get(uid), node, self.leases.get(name, LEASE_NAMESPACE), now)
         self._health[uid] = health
         if health.is_silent(self._grace_seconds, now) and await self._is_silent(node, health):
             silent = unknown_status(node, to_time(self.clock.now()))
             if silent is not None:
                 await UNKNOWN_BEFORE.hit(node=name)
-                was_ready = condition_is(node.status.conditions, "Ready")
                 node = await self.client.update(silent, subresource="status")
-                if was_ready:
+                if before == "True":
                     note = f"Node {name} status is now: NodeNotReady"
                     self._record_node(uid, name, PlannedEvent("NodeNotReady", note))
         if condition_is(node.status.conditions, "Ready"):
@@ -105,7 +110,8 @@ class NodeLifecycle(Controller):
             # Once: a kubelet that runs again reports its pods itself.
             await self._unready_pods(name)
             self._unreadied.add(uid)
-        await self._taint(node, plan_no_execute(node, to_time(self.clock.now())))
+        if ready_status(node):
+            await self._taint(node, plan_no_execute(node, before or "Unknown", to_time(self.clock.now())))
 
     async def _is_silent(self, node: core.Node, health: NodeHealth) -> bool:
         """Report whether the lease is old in the API server too: the informer may be behind.

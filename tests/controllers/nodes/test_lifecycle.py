@@ -7,14 +7,15 @@ from typing import Any
 import anyio
 import pytest
 
+from nominee.controllers.nodes.health import ready_status
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import condition_is
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import FakeClock
-from tests.controllers.builders import lease, node
-from tests.controllers.contexts import context_of
+from tests.controllers.builders import condition, lease, node
+from tests.controllers.contexts import context_of, synced
 from tests.support.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -63,6 +64,35 @@ async def test_a_step_that_fails_is_tried_again(point: str) -> None:
     finally:
         failpoints.arm(point, "off")
     assert not api.ready
+
+
+@pytest.mark.parametrize(
+    ("conditions", "with_the_condition"),
+    [
+        pytest.param([condition("Ready")], False, id="it was ready"),
+        pytest.param([], True, id="its kubelet never reported"),
+    ],
+)
+async def test_a_node_that_was_ready_is_tainted_a_look_after_its_condition(
+    conditions: list[dict[str, str]], with_the_condition: bool
+) -> None:
+    api, clock = Api(), FakeClock()
+    api.put(node(conditions=conditions))
+    context = context_of(api, clock)
+    controller = NodeLifecycle(
+        context, context.informers.of(kinds.POD), monitor_seconds=1.0, grace_seconds=GRACE_SECONDS
+    )
+
+    def evicts() -> bool:
+        return any(taint.effect == "NoExecute" for taint in api.all_of(kinds.NODE)[0].spec.taints)
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(context, controller.run):
+            while ready_status(api.all_of(kinds.NODE)[0]) != "Unknown":
+                await clock.advance(1)
+            assert evicts() is with_the_condition
+            await clock.advance(1)
+            assert evicts()
 
 
 async def test_nodes_stay_ready_while_the_api_server_is_down() -> None:

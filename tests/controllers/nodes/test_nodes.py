@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nominee.controllers.nodes.eviction import seconds_to_live
-from nominee.controllers.nodes.health import observe, unknown_status, unready_pod
+from nominee.controllers.nodes.health import observe, ready_status, unknown_status, unready_pod
 from nominee.controllers.nodes.metadata import TTL_ANNOTATION, patch, ttl_seconds
 from nominee.controllers.nodes.registration import registrations
 from nominee.controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
@@ -51,11 +51,11 @@ def test_taints_follow_conditions(
 ) -> None:
     made = node(conditions=conditions, taints=taints, unschedulable=unschedulable)
     assert _names(plan_no_schedule(made, NOW)) == no_schedule
-    assert _names(plan_no_execute(made, NOW)) == no_execute
+    assert _names(plan_no_execute(made, ready_status(made), NOW)) == no_execute
 
 
 def test_taints_have_the_time_they_were_added() -> None:
-    planned = plan_no_execute(node(conditions=[condition("Ready", "Unknown")], taints=[REGISTERED]), NOW)
+    planned = plan_no_execute(node(taints=[REGISTERED]), "Unknown", NOW)
     assert planned is not None
     assert [t.HasField("timeAdded") for t in planned] == [False, True]
     assert planned[1].timeAdded == NOW
