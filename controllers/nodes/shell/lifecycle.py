@@ -8,14 +8,15 @@ from dataclasses import replace
 import anyio
 
 from nominee.controllers.nodes import metadata
-from nominee.controllers.nodes.health import NodeHealth, observe, ready_status, unknown_status, unready_pod
+from nominee.controllers.nodes.health import NodeHealth, observe, ready_status, unknown_status
 from nominee.controllers.nodes.registration import registrations
+from nominee.controllers.nodes.shell.unready_pods import UnreadyPods
 from nominee.controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
-from nominee.machinery.api.errors import FailpointError, StatusError, ignoring, is_conflict, is_not_found
-from nominee.machinery.api.objects import ObjectKey, condition_is
+from nominee.machinery.api.errors import FailpointError, StatusError, is_conflict, is_not_found
+from nominee.machinery.api.objects import ObjectKey
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.patch.patch_type import PatchType
@@ -49,12 +50,12 @@ class NodeLifecycle(Controller):
         super().__init__(context)
         self.nodes = self.watch(kinds.NODE)
         self.leases = context.informers.of(kinds.LEASE)
-        self.pods = pods_by_node
+        self._pods = UnreadyPods(context, pods_by_node)
         self._monitor_seconds = monitor_seconds
         self._grace_seconds = grace_seconds
         self._health: dict[str, NodeHealth] = {}  # by node uid, as are the next two
         self._names: dict[str, str] = {}  # node names
-        self._unreadied: set[str] = set()  # nodes that are not ready and whose pods were set to Ready=False
+        self._to_unready: set[str] = set()  # nodes whose pods must still be set to Ready=False
 
     def _record_node(self, uid: str, name: str, event: PlannedEvent) -> None:
         # Upstream's reference to a node has no resourceVersion.
@@ -67,12 +68,14 @@ class NodeLifecycle(Controller):
             self._record_node(uid, name, event)
         for uid in self._names.keys() - present.keys():
             self._health.pop(uid, None)
-            self._unreadied.discard(uid)
+            self._to_unready.discard(uid)
+            self._pods.ready.pop(self._names[uid], None)
         self._names = present
 
     async def run(self) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(super().run)
+            tasks.start_soon(self._pods.run)
             tasks.start_soon(self._monitor)
 
     async def _monitor(self) -> None:
@@ -90,7 +93,8 @@ class NodeLifecycle(Controller):
         """Look at a node once, which is a part of upstream's monitorNodeHealth.
 
         The taint NoExecute stands for the condition before this look (processTaintBaseEviction): that of a
-        node that becomes Unknown comes with the next one.
+        node that becomes Unknown comes with the next one. Its pods become not ready at once: those of a node
+        whose kubelet says that it is not ready do not.
         """
         name, uid, now = node.metadata.name, node.metadata.uid, self.clock.monotonic()
         before = ready_status(node)
@@ -104,14 +108,17 @@ class NodeLifecycle(Controller):
                 if before == "True":
                     note = f"Node {name} status is now: NodeNotReady"
                     self._record_node(uid, name, PlannedEvent("NodeNotReady", note))
-        if condition_is(node.status.conditions, "Ready"):
-            self._unreadied.discard(uid)
-        elif uid not in self._unreadied:
-            # Once: a kubelet that runs again reports its pods itself.
-            await self._unready_pods(name)
-            self._unreadied.add(uid)
-        if ready_status(node):
+        after = self._pods.ready[name] = ready_status(node)
+        if before == "True" != after:
+            self._to_unready.add(uid)
+        elif after == "True":
+            self._to_unready.discard(uid)
+        if after:
             await self._taint(node, plan_no_execute(node, before or "Unknown", to_time(self.clock.now())))
+        if uid in self._to_unready:
+            # Once: a kubelet that runs again reports its pods itself.
+            await self._pods.mark_all(name)
+            self._to_unready.discard(uid)
 
     async def _is_silent(self, node: core.Node, health: NodeHealth) -> bool:
         """Report whether the lease is old in the API server too: the informer may be behind.
@@ -130,15 +137,6 @@ class NodeLifecycle(Controller):
         seen = observe(health, node, lease, now)
         self._health[node.metadata.uid] = seen
         return seen.is_silent(self._grace_seconds, now)
-
-    async def _unready_pods(self, node: str) -> None:
-        for pod in self.pods.by_index("node", node):
-            unready = unready_pod(pod, to_time(self.clock.now()))
-            if unready is None:
-                continue
-            self.record(pod, PlannedEvent("NodeNotReady", "Node is not ready", "Warning"))
-            with ignoring(is_not_found):
-                await self.client.update(unready, subresource="status")
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         node = self.nodes.get(key.name)

@@ -14,7 +14,7 @@ from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import condition_is
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import FakeClock
-from tests.controllers.builders import condition, lease, node
+from tests.controllers.builders import condition, lease, node, pod
 from tests.controllers.contexts import context_of, synced
 from tests.support.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
@@ -93,6 +93,38 @@ async def test_a_node_that_was_ready_is_tainted_a_look_after_its_condition(
             assert evicts() is with_the_condition
             await clock.advance(1)
             assert evicts()
+
+
+async def test_pods_become_unready_where_the_controller_itself_gives_up_a_node() -> None:
+    api, clock = Api(), FakeClock()
+    api.put(node("lost"))
+    api.put(node("says-so", conditions=[condition("Ready", "False")]))
+    context = context_of(api, clock)
+    controller = NodeLifecycle(
+        context, context.informers.of(kinds.POD), monitor_seconds=1.0, grace_seconds=GRACE_SECONDS
+    )
+
+    def ready(name: str) -> bool:
+        return condition_is(api.pod(name).status.conditions, "Ready")
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        for name in ("lost", "says-so"):
+            api.put(pod(f"{name}-old", node=name, ready=True))
+        api.put(pod("unassigned", ready=True))
+        async with synced(context, controller.run):
+            await clock.advance(5)
+            assert ready("says-so-old"), "its kubelet reports it, and the controller has just started"
+            api.put(pod("says-so-new", node="says-so", ready=True))
+            await clock.advance(1)
+            assert not ready("says-so-new"), "pods that a node gets while it is not ready"
+            for _ in range(8):
+                await clock.advance(1)
+            assert ready_status(api.all_of(kinds.NODE)[0]) == "Unknown"
+            assert not ready("lost-old")
+            assert ready("says-so-old"), "it was not ready before it became Unknown"
+            api.put(pod("unassigned", node="lost", ready=True))
+            await clock.advance(1)
+            assert not ready("unassigned"), "a pod that the scheduler assigns"
 
 
 async def test_nodes_stay_ready_while_the_api_server_is_down() -> None:

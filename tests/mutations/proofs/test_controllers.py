@@ -23,7 +23,7 @@ from nominee.machinery.api.errors import StatusError
 from nominee.machinery.api.objects import ObjectKey, copy_of, key_of, owner_reference
 from nominee.machinery.api.pb import apps, core, devices, policy
 from nominee.machinery.runtime.clock import FakeClock, to_time
-from tests.controllers.builders import condition, node, owned_by, pod, replica_set
+from tests.controllers.builders import condition, node, owned_by, pod, replica_set, stamp
 from tests.controllers.contexts import context_of
 from tests.support.fake_api import FakeApi
 
@@ -57,13 +57,15 @@ def test_a_set_is_reconciled_for_a_pod_that_was_not_seen_to_terminate() -> None:
 
 
 async def test_pods_are_set_to_not_ready_each_time_that_their_node_is_silent() -> None:
-    api = FakeApi()
-    context = context_of(api, FakeClock())
+    api, clock = FakeApi(), FakeClock()
+    context = context_of(api, clock)
     pods = context.informers.of(kinds.POD)
     controller = NodeLifecycle(context, pods, monitor_seconds=1.0, grace_seconds=10.0)
-    for ready in ("False", "True", "False"):
+    for beat in (1, 2):
         pods._put(api.put(pod(uid="u", node="n1", ready=True)))
-        seen = api.put(node(conditions=[condition("Ready", ready)]))
+        seen = api.put(node(conditions=[condition("Ready", lastHeartbeatTime=stamp(beat))]))
+        await controller._check(seen)
+        await clock.advance(11)
         await controller._check(seen)
     assert sum(request.key == "default/p" for request in api.requests) == 2
 

@@ -51,11 +51,13 @@ from nominee.scheduler.preemption.selection import best_candidates
 from tests.controllers.builders import node as stored_node
 from tests.controllers.builders import owned_by
 from tests.controllers.builders import pod as stored_pod
+from tests.controllers.contexts import context_of, synced
 from tests.controllers.deployments.builders import deployment, replica_set
 from tests.kubelet.executor import Executor, container, deleted, new_pod, node_object, resized
 from tests.mutations.proofs.memory_storage import MemoryStorage
 from tests.scheduler.builders import node, pod
 from tests.scheduler.dispatch.test_call_queue import Stage, shown
+from tests.support.fake_api import FakeApi
 
 # --- scheduler ---
 
@@ -298,33 +300,19 @@ async def test_a_second_taint_is_tolerated_for_the_whole_time() -> None:
 
 
 async def test_pods_of_a_silent_node_become_unready_after_a_failed_write_too() -> None:
-    tries = 0
-
-    async def unready_pods(name: str) -> None:
-        nonlocal tries
-        tries += 1
-        if tries == 1:
-            raise errors.conflict(kinds.POD, "p", "changed meanwhile")
-
-    async def taint(*_: object) -> None:
-        return
-
-    silent = stored_node(conditions=[{"type": "Ready", "status": "Unknown"}])
-    made = SimpleNamespace(
-        clock=FakeClock(),
-        leases=SimpleNamespace(get=lambda name, namespace: None),
-        _health={},
-        _unreadied=set(),
-        _grace_seconds=10.0,
-        _unready_pods=unready_pods,
-        _taint=taint,
-    )
-    controller = cast("NodeLifecycle", made)
-    with pytest.raises(StatusError):
-        await NodeLifecycle._check(controller, silent)
-    for _ in range(2):
-        await NodeLifecycle._check(controller, silent)
-    assert tries == 2
+    conflicts = [errors.conflict(kinds.POD, "p", "changed meanwhile")]
+    api, clock = FakeApi.of(stored_node(), stored_pod(node="n1", ready=True)), FakeClock()
+    api.reject = lambda request: conflicts.pop() if conflicts and request.kind == "Pod" else None
+    context = context_of(api, clock)
+    pods = context.informers.of(kinds.POD)
+    controller = NodeLifecycle(context, pods, monitor_seconds=1.0, grace_seconds=10.0)
+    async with synced(context, controller.run):
+        for _ in range(15):
+            await clock.advance(1)
+        assert not conflicts
+        ready = get_condition(api.pod("p").status.conditions, "Ready")
+        assert ready is not None
+        assert ready.status == "False"
 
 
 # --- machinery ---

@@ -78,8 +78,9 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.controllers.nodes.shell.lifecycle:NodeLifecycle._check",
-                    "self._unreadied.discard(uid)",
-                    "self._unreadied.discard(name)",
+                    "self._to_unready.add(uid)",
+                    "self._to_unready.update({uid} - vars(self).setdefault('_before', set()))\n"
+                    "        self._before.add(uid)",
                 ),
             ),
         ),

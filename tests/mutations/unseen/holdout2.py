@@ -300,8 +300,8 @@ HOLDOUT2: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.controllers.nodes.shell.lifecycle:NodeLifecycle._check",
-                    "await self._unready_pods(name)\n        self._unreadied.add(uid)",
-                    "self._unreadied.add(uid)\n        await self._unready_pods(name)",
+                    "await self._pods.mark_all(name)\n        self._to_unready.discard(uid)",
+                    "self._to_unready.discard(uid)\n        await self._pods.mark_all(name)",
                 ),
             ),
         ),
