@@ -27,6 +27,13 @@ _POSITIVE = Duration(above_zero=True)
     help="How long a node without a renewed lease stays Ready.",
 )
 @click.option(
+    "--node-startup-grace-period",
+    type=_POSITIVE,
+    default="60s",
+    show_default=True,
+    help="How long after its creation a node without the condition Ready may have none.",
+)
+@click.option(
     "--terminated-pod-gc-threshold",
     type=int,
     default=12500,

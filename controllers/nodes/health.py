@@ -12,6 +12,7 @@ from typing import Final
 
 from nominee.machinery.api.objects import copy_of, get_condition, set_condition
 from nominee.machinery.api.pb import coordination, core, meta
+from nominee.machinery.runtime.clock import Moment, from_time
 
 _MONITORED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
@@ -47,14 +48,20 @@ def _renewed(lease: coordination.Lease | None) -> tuple[int, int]:
 
 
 def observe(
-    health: NodeHealth | None, node: core.Node, lease: coordination.Lease | None, now: float
+    health: NodeHealth | None, node: core.Node, lease: coordination.Lease | None, now: Moment
 ) -> NodeHealth:
-    """Return the health after a look at the node and its lease."""
+    """Return the health after a look at the node and its lease.
+
+    Where there is neither a lease nor a condition Ready, nothing was heard since the node was created
+    (tryUpdateNodeHealth), however late this controller sees it first.
+    """
     heartbeat, renewed = _heartbeat(node), _renewed(lease)
     if health is None:
-        return NodeHealth(heartbeat, renewed, now)
+        age = now.now - from_time(node.metadata.creationTimestamp)
+        is_new = lease is None and not ready_status(node)
+        return NodeHealth(heartbeat, renewed, now.monotonic - age if is_new else now.monotonic)
     if heartbeat != health.status_heartbeat or renewed > health.lease_renewed:
-        return NodeHealth(heartbeat, max(renewed, health.lease_renewed), now)
+        return NodeHealth(heartbeat, max(renewed, health.lease_renewed), now.monotonic)
     return health
 
 

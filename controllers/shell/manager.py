@@ -59,6 +59,7 @@ class Options:
     controllers: str = "*"
     node_monitor_period: float = 5.0
     node_monitor_grace_period: float = 50.0
+    node_startup_grace_period: float = 60.0
     terminated_pod_gc_threshold: int = 12500
     terminated_pod_gc_period: float = 20.0
     pod_gc_quarantine: float = 40.0
@@ -82,6 +83,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
         context.informers.of(kinds.POD),
         monitor_seconds=options.node_monitor_period,
         grace_seconds=options.node_monitor_grace_period,
+        startup_grace_seconds=options.node_startup_grace_period,
     ),
     "daemonset-controller": lambda context, _: DaemonSetController(context),
     "deployment-controller": lambda context, _: DeploymentController(context),

@@ -21,7 +21,7 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
-from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.runtime.clock import Moment, to_time
 
 LEASE_NAMESPACE = "kube-node-lease"
 TAINT_BEFORE = failpoints.declare(
@@ -46,6 +46,7 @@ class NodeLifecycle(Controller):
         *,
         monitor_seconds: float,
         grace_seconds: float,
+        startup_grace_seconds: float,
     ) -> None:
         super().__init__(context)
         self.nodes = self.watch(kinds.NODE)
@@ -53,6 +54,7 @@ class NodeLifecycle(Controller):
         self._pods = UnreadyPods(context, pods_by_node)
         self._monitor_seconds = monitor_seconds
         self._grace_seconds = grace_seconds
+        self._startup_grace_seconds = startup_grace_seconds
         self._health: dict[str, NodeHealth] = {}  # by node uid, as are the next two
         self._names: dict[str, str] = {}  # node names
         self._to_unready: set[str] = set()  # nodes whose pods must still be set to Ready=False
@@ -96,11 +98,12 @@ class NodeLifecycle(Controller):
         node that becomes Unknown comes with the next one. Its pods become not ready at once: those of a node
         whose kubelet says that it is not ready do not.
         """
-        name, uid, now = node.metadata.name, node.metadata.uid, self.clock.monotonic()
+        name, uid, now = node.metadata.name, node.metadata.uid, Moment.of(self.clock)
         before = ready_status(node)
+        grace = self._grace_seconds if before else self._startup_grace_seconds
         health = observe(self._health.get(uid), node, self.leases.get(name, LEASE_NAMESPACE), now)
         self._health[uid] = health
-        if health.is_silent(self._grace_seconds, now) and await self._is_silent(node, health):
+        if health.is_silent(grace, now.monotonic) and await self._is_silent(node, health, grace):
             silent = unknown_status(node, to_time(self.clock.now()))
             if silent is not None:
                 await UNKNOWN_BEFORE.hit(node=name)
@@ -120,23 +123,23 @@ class NodeLifecycle(Controller):
             await self._pods.mark_all(name)
             self._to_unready.discard(uid)
 
-    async def _is_silent(self, node: core.Node, health: NodeHealth) -> bool:
+    async def _is_silent(self, node: core.Node, health: NodeHealth, grace: float) -> bool:
         """Report whether the lease is old in the API server too: the informer may be behind.
 
         While the API server cannot be reached no kubelet can renew its lease, so the grace period starts
         again. (Upstream's controllers lose their own lease in such a case, and restart.)
         """
-        name, now = node.metadata.name, self.clock.monotonic()
+        name, now = node.metadata.name, Moment.of(self.clock)
         try:
             lease = await self.client.get(kinds.LEASE, name, LEASE_NAMESPACE)
         except StatusError as error:
             if not is_not_found(error):
-                self._health[node.metadata.uid] = replace(health, changed_at=now)
+                self._health[node.metadata.uid] = replace(health, changed_at=now.monotonic)
                 raise
             return True
         seen = observe(health, node, lease, now)
         self._health[node.metadata.uid] = seen
-        return seen.is_silent(self._grace_seconds, now)
+        return seen.is_silent(grace, now.monotonic)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         node = self.nodes.get(key.name)

@@ -13,13 +13,14 @@ from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import condition_is
 from nominee.machinery.runtime import failpoints
-from nominee.machinery.runtime.clock import FakeClock
+from nominee.machinery.runtime.clock import FakeClock, to_time
 from tests.controllers.builders import condition, lease, node, pod
 from tests.controllers.contexts import context_of, synced
 from tests.support.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
 
 GRACE_SECONDS = 10.0
+STARTUP_SECONDS = 20.0
 
 
 class Api(FakeApi):
@@ -46,7 +47,11 @@ async def test_a_step_that_fails_is_tried_again(point: str) -> None:
     context = context_of(api, clock)
     informers = context.informers
     controller = NodeLifecycle(
-        context, informers.of(kinds.POD), monitor_seconds=1.0, grace_seconds=GRACE_SECONDS
+        context,
+        informers.of(kinds.POD),
+        monitor_seconds=1.0,
+        grace_seconds=GRACE_SECONDS,
+        startup_grace_seconds=STARTUP_SECONDS,
     )
     failpoints.arm(point, '3*error("boom")')
     try:
@@ -80,7 +85,11 @@ async def test_a_node_that_was_ready_is_tainted_a_look_after_its_condition(
     api.put(node(conditions=conditions))
     context = context_of(api, clock)
     controller = NodeLifecycle(
-        context, context.informers.of(kinds.POD), monitor_seconds=1.0, grace_seconds=GRACE_SECONDS
+        context,
+        context.informers.of(kinds.POD),
+        monitor_seconds=1.0,
+        grace_seconds=GRACE_SECONDS,
+        startup_grace_seconds=STARTUP_SECONDS,
     )
 
     def evicts() -> bool:
@@ -95,13 +104,40 @@ async def test_a_node_that_was_ready_is_tainted_a_look_after_its_condition(
             assert evicts()
 
 
+async def test_a_node_without_a_status_has_its_time_from_its_creation_on() -> None:
+    api, clock = Api(), FakeClock()
+    made = node(conditions=[])
+    made.metadata.creationTimestamp.CopyFrom(to_time(clock.now() - 5.0))
+    api.put(made)
+    context = context_of(api, clock)
+    controller = NodeLifecycle(
+        context,
+        context.informers.of(kinds.POD),
+        monitor_seconds=1.0,
+        grace_seconds=GRACE_SECONDS,
+        startup_grace_seconds=STARTUP_SECONDS,
+    )
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(context, controller.run):
+            for _ in range(14):
+                await clock.advance(1)
+            assert not ready_status(api.all_of(kinds.NODE)[0])
+            for _ in range(2):
+                await clock.advance(1)
+            assert ready_status(api.all_of(kinds.NODE)[0]) == "Unknown"
+
+
 async def test_pods_become_unready_where_the_controller_itself_gives_up_a_node() -> None:
     api, clock = Api(), FakeClock()
     api.put(node("lost"))
     api.put(node("says-so", conditions=[condition("Ready", "False")]))
     context = context_of(api, clock)
     controller = NodeLifecycle(
-        context, context.informers.of(kinds.POD), monitor_seconds=1.0, grace_seconds=GRACE_SECONDS
+        context,
+        context.informers.of(kinds.POD),
+        monitor_seconds=1.0,
+        grace_seconds=GRACE_SECONDS,
+        startup_grace_seconds=STARTUP_SECONDS,
     )
 
     def ready(name: str) -> bool:
@@ -134,7 +170,11 @@ async def test_nodes_stay_ready_while_the_api_server_is_down() -> None:
     context = context_of(api, clock)
     informers = context.informers
     controller = NodeLifecycle(
-        context, informers.of(kinds.POD), monitor_seconds=1.0, grace_seconds=GRACE_SECONDS
+        context,
+        informers.of(kinds.POD),
+        monitor_seconds=1.0,
+        grace_seconds=GRACE_SECONDS,
+        startup_grace_seconds=STARTUP_SECONDS,
     )
 
     async def pass_by(seconds: int) -> None:

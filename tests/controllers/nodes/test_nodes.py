@@ -13,7 +13,7 @@ from nominee.controllers.nodes.metadata import TTL_ANNOTATION, patch, ttl_second
 from nominee.controllers.nodes.registration import registrations
 from nominee.controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
 from nominee.machinery.api.pb import core
-from nominee.machinery.runtime.clock import to_time
+from nominee.machinery.runtime.clock import Moment, to_time
 from tests.controllers.builders import EPOCH, condition, lease, node, pod, stamp
 
 NOW = to_time(float(EPOCH + 100))
@@ -93,18 +93,39 @@ def test_how_long_a_pod_may_stay(
     assert seconds_to_live(pod(tolerations=tolerations), taints) == seconds
 
 
+def _at(seconds: float) -> Moment:
+    return Moment(EPOCH + seconds, seconds)
+
+
 def test_a_node_is_healthy_while_its_lease_or_status_changes() -> None:
     beat = [condition("Ready", lastHeartbeatTime=stamp(0))]
-    health = observe(None, node(conditions=beat), lease("n1", 0), 10.0)
+    health = observe(None, node(conditions=beat), lease("n1", 0), _at(10.0))
     assert health.changed_at == 10.0
-    assert observe(health, node(conditions=beat), lease("n1", 0), 20.0).changed_at == 10.0
-    assert observe(health, node(conditions=beat), None, 20.0).changed_at == 10.0
-    renewed = observe(health, node(conditions=beat), lease("n1", 5), 20.0)
+    assert observe(health, node(conditions=beat), lease("n1", 0), _at(20.0)).changed_at == 10.0
+    assert observe(health, node(conditions=beat), None, _at(20.0)).changed_at == 10.0
+    renewed = observe(health, node(conditions=beat), lease("n1", 5), _at(20.0))
     assert renewed.changed_at == 20.0
     # A lease that goes back in time is no sign of life.
-    assert observe(renewed, node(conditions=beat), lease("n1", 1), 30.0).changed_at == 20.0
+    assert observe(renewed, node(conditions=beat), lease("n1", 1), _at(30.0)).changed_at == 20.0
     later = [condition("Ready", lastHeartbeatTime=stamp(30))]
-    assert observe(health, node(conditions=later), lease("n1", 0), 25.0).changed_at == 25.0
+    assert observe(health, node(conditions=later), lease("n1", 0), _at(25.0)).changed_at == 25.0
+
+
+@pytest.mark.parametrize(
+    ("conditions", "renewed", "changed_at"),
+    [
+        pytest.param([], None, 60.0, id="since it was created"),
+        pytest.param([], 0, 100.0, id="its kubelet lives, and has no status yet"),
+        pytest.param([condition("Ready", "Unknown")], None, 100.0, id="its status is as if it had just come"),
+    ],
+)
+def test_a_node_without_a_status_is_as_old_as_it_is_to_a_controller_that_starts(
+    conditions: list[dict[str, str]], renewed: int | None, changed_at: float
+) -> None:
+    made = node(conditions=conditions)
+    made.metadata.creationTimestamp.CopyFrom(to_time(float(EPOCH + 60)))
+    found = observe(None, made, None if renewed is None else lease("n1", renewed), _at(100.0))
+    assert found.changed_at == changed_at
 
 
 def test_a_silent_node_is_unknown_once() -> None:

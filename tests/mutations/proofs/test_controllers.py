@@ -60,7 +60,9 @@ async def test_pods_are_set_to_not_ready_each_time_that_their_node_is_silent() -
     api, clock = FakeApi(), FakeClock()
     context = context_of(api, clock)
     pods = context.informers.of(kinds.POD)
-    controller = NodeLifecycle(context, pods, monitor_seconds=1.0, grace_seconds=10.0)
+    controller = NodeLifecycle(
+        context, pods, monitor_seconds=1.0, grace_seconds=10.0, startup_grace_seconds=10.0
+    )
     for beat in (1, 2):
         pods._put(api.put(pod(uid="u", node="n1", ready=True)))
         seen = api.put(node(conditions=[condition("Ready", lastHeartbeatTime=stamp(beat))]))

@@ -305,7 +305,9 @@ async def test_pods_of_a_silent_node_become_unready_after_a_failed_write_too() -
     api.reject = lambda request: conflicts.pop() if conflicts and request.kind == "Pod" else None
     context = context_of(api, clock)
     pods = context.informers.of(kinds.POD)
-    controller = NodeLifecycle(context, pods, monitor_seconds=1.0, grace_seconds=10.0)
+    controller = NodeLifecycle(
+        context, pods, monitor_seconds=1.0, grace_seconds=10.0, startup_grace_seconds=10.0
+    )
     async with synced(context, controller.run):
         for _ in range(15):
             await clock.advance(1)

@@ -369,7 +369,8 @@ HOLDOUT: Final[tuple[Unseen, ...]] = (
             edits=(
                 Edit(
                     "nominee.controllers.nodes.shell.lifecycle:NodeLifecycle._is_silent",
-                    "self._health[node.metadata.uid] = replace(health, changed_at=now)\n            raise",
+                    "self._health[node.metadata.uid] = replace(health, changed_at=now.monotonic)\n"
+                    "            raise",
                     "raise",
                 ),
             ),
