@@ -9,6 +9,7 @@ import pytest
 
 from nominee.controllers.nodes.health import ready_status
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
+from nominee.controllers.shell.controller import Context
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import Kind
 from nominee.machinery.api.objects import condition_is
@@ -21,6 +22,17 @@ from tests.support.patience import PATIENCE_SECONDS
 
 GRACE_SECONDS = 10.0
 STARTUP_SECONDS = 20.0
+
+
+def controller_of(context: Context) -> NodeLifecycle:
+    """Return a controller that looks at the nodes each second."""
+    return NodeLifecycle(
+        context,
+        context.informers.of(kinds.POD),
+        monitor_seconds=1.0,
+        grace_seconds=GRACE_SECONDS,
+        startup_grace_seconds=STARTUP_SECONDS,
+    )
 
 
 class Api(FakeApi):
@@ -45,20 +57,13 @@ async def test_a_step_that_fails_is_tried_again(point: str) -> None:
     api.put(node())
     api.put(lease("n1", 0))
     context = context_of(api, clock)
-    informers = context.informers
-    controller = NodeLifecycle(
-        context,
-        informers.of(kinds.POD),
-        monitor_seconds=1.0,
-        grace_seconds=GRACE_SECONDS,
-        startup_grace_seconds=STARTUP_SECONDS,
-    )
+    controller = controller_of(context)
     failpoints.arm(point, '3*error("boom")')
     try:
         with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(informers.run)
-                await informers.wait_synced()
+                tasks.start_soon(context.informers.run)
+                await context.informers.wait_synced()
                 tasks.start_soon(controller.run)
                 while not any(taint.effect == "NoExecute" for taint in api.all_of(kinds.NODE)[0].spec.taints):
                     await clock.advance(1)
@@ -84,13 +89,7 @@ async def test_a_node_that_was_ready_is_tainted_a_look_after_its_condition(
     api, clock = Api(), FakeClock()
     api.put(node(conditions=conditions))
     context = context_of(api, clock)
-    controller = NodeLifecycle(
-        context,
-        context.informers.of(kinds.POD),
-        monitor_seconds=1.0,
-        grace_seconds=GRACE_SECONDS,
-        startup_grace_seconds=STARTUP_SECONDS,
-    )
+    controller = controller_of(context)
 
     def evicts() -> bool:
         return any(taint.effect == "NoExecute" for taint in api.all_of(kinds.NODE)[0].spec.taints)
@@ -110,13 +109,7 @@ async def test_a_node_without_a_status_has_its_time_from_its_creation_on() -> No
     made.metadata.creationTimestamp.CopyFrom(to_time(clock.now() - 5.0))
     api.put(made)
     context = context_of(api, clock)
-    controller = NodeLifecycle(
-        context,
-        context.informers.of(kinds.POD),
-        monitor_seconds=1.0,
-        grace_seconds=GRACE_SECONDS,
-        startup_grace_seconds=STARTUP_SECONDS,
-    )
+    controller = controller_of(context)
     with anyio.fail_after(PATIENCE_SECONDS):
         async with synced(context, controller.run):
             for _ in range(14):
@@ -132,13 +125,7 @@ async def test_pods_become_unready_where_the_controller_itself_gives_up_a_node()
     api.put(node("lost"))
     api.put(node("says-so", conditions=[condition("Ready", "False")]))
     context = context_of(api, clock)
-    controller = NodeLifecycle(
-        context,
-        context.informers.of(kinds.POD),
-        monitor_seconds=1.0,
-        grace_seconds=GRACE_SECONDS,
-        startup_grace_seconds=STARTUP_SECONDS,
-    )
+    controller = controller_of(context)
 
     def ready(name: str) -> bool:
         return condition_is(api.pod(name).status.conditions, "Ready")
@@ -168,14 +155,7 @@ async def test_nodes_stay_ready_while_the_api_server_is_down() -> None:
     api.put(node())
     api.put(lease("n1", 0))
     context = context_of(api, clock)
-    informers = context.informers
-    controller = NodeLifecycle(
-        context,
-        informers.of(kinds.POD),
-        monitor_seconds=1.0,
-        grace_seconds=GRACE_SECONDS,
-        startup_grace_seconds=STARTUP_SECONDS,
-    )
+    controller = controller_of(context)
 
     async def pass_by(seconds: int) -> None:
         for _ in range(seconds):
@@ -183,8 +163,8 @@ async def test_nodes_stay_ready_while_the_api_server_is_down() -> None:
 
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(informers.run)
-            await informers.wait_synced()
+            tasks.start_soon(context.informers.run)
+            await context.informers.wait_synced()
             tasks.start_soon(controller.run)
             await pass_by(5)
             api.away = True
