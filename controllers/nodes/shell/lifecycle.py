@@ -94,9 +94,8 @@ class NodeLifecycle(Controller):
     async def _check(self, node: core.Node) -> None:
         """Look at a node once, which is a part of upstream's monitorNodeHealth.
 
-        The taint NoExecute stands for the condition before this look (processTaintBaseEviction): that of a
-        node that becomes Unknown comes with the next one. Its pods become not ready at once: those of a node
-        whose kubelet says that it is not ready do not.
+        The taint NoExecute stands for the condition after this look (processTaintBaseEviction). The pods of a
+        node that becomes Unknown become not ready: those of one whose kubelet says so itself do not.
         """
         name, uid, now = node.metadata.name, node.metadata.uid, Moment.of(self.clock)
         before = ready_status(node)
@@ -117,7 +116,7 @@ class NodeLifecycle(Controller):
         elif after == "True":
             self._to_unready.discard(uid)
         if after:
-            await self._taint(node, plan_no_execute(node, before or "Unknown", to_time(self.clock.now())))
+            await self._taint(node, plan_no_execute(node, after, to_time(self.clock.now())))
         if uid in self._to_unready:
             # Once: a kubelet that runs again reports its pods itself.
             await self._pods.mark_all(name)
