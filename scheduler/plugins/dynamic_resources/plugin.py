@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nominee.machinery.api.errors import FailpointError, StatusError, is_not_found, is_retryable
-from nominee.machinery.features.gates import Version
 from nominee.scheduler.framework.api.events import ClusterEventWithHint
 from nominee.scheduler.framework.api.io_steps import Failpoint, IoSteps, Sleep, Warn
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
@@ -69,7 +68,6 @@ WRITTEN: Final = "scheduler.claims.written"
 """Failpoint: a claim has its allocation and is reserved for the pod, which is not bound yet."""
 _STATE = "PreFilterDynamicResources"
 READY_POLL_SECONDS = 5.0
-BRIEF_CONFIG_SINCE = Version(1, 37)
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 _NO_CLAIMS: Final = ClaimsState()  # of all pods without claims; never written to
 _SKIP: Final = Status(Code.Skip)
@@ -94,19 +92,9 @@ class DynamicResources(
         gates = handle.gates
         self._handle = handle
         self._enabled = gates.enabled("DynamicResourceAllocation")
-        ready = gates.enabled("DRADeviceBindingConditions") and gates.enabled("DRAResourceClaimDeviceStatus")
         timeouts = arguments.read(args, gates)
         self._settings = ClaimOptions(
-            Features(
-                admin_access=gates.enabled("DRAAdminAccess"),
-                prioritized_list=gates.enabled("DRAPrioritizedList"),
-                partitionable=gates.enabled("DRAPartitionableDevices"),
-                taints=gates.enabled("DRADeviceTaints"),
-                binding_conditions=ready,
-                consumable_capacity=gates.enabled("DRAConsumableCapacity"),
-                list_attributes=gates.enabled("DRAListTypeAttributes"),
-                brief_config=handle.version >= BRIEF_CONFIG_SINCE,
-            ),
+            Features.of(gates, handle.version),
             gates.enabled("DRAExtendedResource"),
             timeouts.filter_seconds,
             timeouts.binding_seconds,

@@ -70,12 +70,8 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
         self._args = FitArgs.read(args)
         self._in_place = handle.gates.enabled("InPlacePodVerticalScaling")
         self._resizes = handle.resize_preemption
-        gates = handle.gates
-        self._devices = manager_of(handle) if gates.enabled("DRAExtendedResource") else None
-        self._selectors = Features(
-            consumable_capacity=gates.enabled("DRAConsumableCapacity"),
-            list_attributes=gates.enabled("DRAListTypeAttributes"),
-        )
+        self._devices = manager_of(handle) if handle.gates.enabled("DRAExtendedResource") else None
+        self._device_features = Features.of(handle.gates, handle.version)
 
     # Filter
 
@@ -238,7 +234,7 @@ class NodeResourcesFit(PreFilterPlugin, RoomFilterPlugin, PreScorePlugin, ScoreP
         class_name = None if self._devices is None else self._devices.class_map().get(name_of(column))
         if self._devices is None or class_name is None:
             return have, used
-        counts = DeviceCounts(self._devices, self._selectors)
+        counts = DeviceCounts(self._devices, self._device_features)
         have, used = have.copy(), used.copy()
         for position in np.flatnonzero(have == 0).tolist():
             of = nodes[position].node

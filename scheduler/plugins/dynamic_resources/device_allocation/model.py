@@ -11,11 +11,13 @@ from google.protobuf.message import Message
 from nominee.machinery.api.pb import core, devices
 from nominee.machinery.cel.device_selector import DeviceValue, compile_selector, device_value
 from nominee.machinery.cel.device_selector import Features as SelectorFeatures
+from nominee.machinery.features.gates import Gates, Version
 from nominee.machinery.resources.quantity import Quantity
 from nominee.machinery.scheduling.node_affinity import NodeSelector
 
 EXPRESSIONS_MAX = 32  # whose results a device keeps
 RESULTS_MAX = 32  # devices in one claim's allocation
+BRIEF_CONFIG_SINCE = Version(1, 37)
 ALL = "All"
 EXACT_COUNT = "ExactCount"
 Amounts = dict[str, Quantity]
@@ -64,6 +66,21 @@ class Features:
     consumable_capacity: bool = True
     list_attributes: bool = False
     brief_config: bool = False  # from 1.37: no list of requests where it would name them all
+
+    @classmethod
+    def of(cls, gates: Gates, version: Version) -> Features:
+        """Return the features of a scheduler of this version with these gates."""
+        ready = gates.enabled("DRADeviceBindingConditions") and gates.enabled("DRAResourceClaimDeviceStatus")
+        return cls(
+            admin_access=gates.enabled("DRAAdminAccess"),
+            prioritized_list=gates.enabled("DRAPrioritizedList"),
+            partitionable=gates.enabled("DRAPartitionableDevices"),
+            taints=gates.enabled("DRADeviceTaints"),
+            binding_conditions=ready,
+            consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+            list_attributes=gates.enabled("DRAListTypeAttributes"),
+            brief_config=version >= BRIEF_CONFIG_SINCE,
+        )
 
     @property
     def selectors(self) -> SelectorFeatures:
