@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nominee.machinery.api.pb import core
-from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
+from nominee.machinery.scheduling.taints import NO_EXECUTE, matching_toleration
 
 
 def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint], *, comparison: bool = False) -> float | None:
@@ -21,8 +21,7 @@ def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint], *, comparison: 
     for taint in taints:
         if taint.effect != NO_EXECUTE:
             continue
-        matching = (one for one in pod.spec.tolerations if tolerates(one, taint, comparison=comparison))
-        first = next(matching, None)
+        first = matching_toleration(pod.spec.tolerations, taint, comparison=comparison)
         if first is None:
             return 0.0
         if first.HasField("tolerationSeconds"):

@@ -51,11 +51,18 @@ def tolerates(toleration: core.Toleration, taint: core.Taint, *, comparison: boo
     return False
 
 
+def matching_toleration(
+    tolerations: Iterable[core.Toleration], taint: core.Taint, *, comparison: bool = False
+) -> core.Toleration | None:
+    """Return the first toleration that covers the taint, or None."""
+    return next((one for one in tolerations if tolerates(one, taint, comparison=comparison)), None)
+
+
 def is_tolerated(
     tolerations: Iterable[core.Toleration], taint: core.Taint, *, comparison: bool = False
 ) -> bool:
     """Return whether any of the tolerations covers the taint."""
-    return any(tolerates(toleration, taint, comparison=comparison) for toleration in tolerations)
+    return matching_toleration(tolerations, taint, comparison=comparison) is not None
 
 
 def find_untolerated(

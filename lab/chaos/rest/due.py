@@ -15,7 +15,7 @@ from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, get_condition, has_ended, is_terminating
 from nominee.machinery.api.pb import apps, batch, core
 from nominee.machinery.runtime.clock import from_time
-from nominee.machinery.scheduling.taints import NO_EXECUTE, tolerates
+from nominee.machinery.scheduling.taints import NO_EXECUTE, matching_toleration
 from nominee.machinery.scheduling.volume_matching import class_of
 from nominee.machinery.wire.values.scalars import parse_seconds
 
@@ -102,8 +102,7 @@ def tolerated_seconds(state: State) -> Iterator[tuple[core.Pod, int]]:
     }
     for pod in state.of(kinds.POD):
         for taint in taints.get(pod.spec.nodeName, ()):
-            matching = (one for one in pod.spec.tolerations if tolerates(one, taint, comparison=True))
-            first = next(matching, None)
+            first = matching_toleration(pod.spec.tolerations, taint, comparison=True)
             if first is not None and first.HasField("tolerationSeconds"):
                 yield pod, first.tolerationSeconds
 
