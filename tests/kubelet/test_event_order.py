@@ -37,16 +37,25 @@ def test_of_a_resize_and_a_new_pod_the_first_one_takes_the_room(
     assert (on.api["b"].status.phase, pending.reason if pending else "") == (phase, reason)
 
 
-def test_a_pod_that_leaves_after_another_has_come_still_takes_its_room() -> None:
+@pytest.mark.parametrize(
+    ("order", "phase"),
+    [(("old", "new"), "Running"), (("new", "old"), "Failed")],
+    ids=["first", "afterwards"],
+)
+def test_a_pod_that_leaves_gives_its_room_to_those_that_come_after_it(
+    order: tuple[str, str], phase: str
+) -> None:
     on = Executor(node_object(cpu="4", memory="8Gi", pods="10"))
     on.store(new_pod("old", container("main", cpu="3")))
     on.list_pods()
     on.work()
     del on.api["old"]
     on.store(new_pod("new", container("main", cpu="3")))
-    on.observe("new", "old")
+    on.observe(*order)
     on.work()
-    assert on.api["new"].status.phase == "Failed"
+    assert on.api["new"].status.phase == phase
+    assert on.node.pods[uid("new")].failed is (phase == "Failed")
+    assert uid("old") not in on.node.pods
 
 
 class Inbox:

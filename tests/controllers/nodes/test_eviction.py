@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from google.protobuf.message import Message
 
 from nominee.controllers.nodes.shell.eviction import TaintEviction
+from nominee.controllers.planned_events import PlannedEvent
+from nominee.controllers.shell.controller import Context
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import get_condition, key_of
 from nominee.machinery.api.pb import core
+from nominee.machinery.client.watches.informer import Informer
 from nominee.machinery.features.gates import DEFAULT, Gates
 from nominee.machinery.runtime.clock import FakeClock
 from tests.controllers.builders import node, pod
@@ -39,6 +43,17 @@ async def test_with_the_gate_a_toleration_compares_values(gate: bool) -> None:
     assert (api.find(kinds.POD, "p", "default") is not None) is gate
 
 
+class Noting(TaintEviction):
+    """Keeps the notes of its events."""
+
+    def __init__(self, context: Context, pods: Informer[core.Pod]) -> None:
+        super().__init__(context, pods)
+        self.notes: list[str] = []
+
+    def record(self, regarding: Message, event: PlannedEvent | None) -> None:
+        self.notes.append(event.note if event else "")
+
+
 class Case:
     """A controller and its pod `p`, whose API server answers a deletion with a pod that terminates."""
 
@@ -47,9 +62,8 @@ class Case:
         self.context = context_of(self.api, self.clock)
         self.pods = self.context.informers.of(kinds.POD)
         self.nodes = self.context.informers.of(kinds.NODE)
-        self.controller = TaintEviction(self.context, self.pods)
-        self.notes = list[str]()
-        self.controller.record = lambda _, event: self.notes.append(event.note if event else "")  # type: ignore[assignment,method-assign]
+        self.controller = Noting(self.context, self.pods)
+        self.notes = self.controller.notes
 
     def show_pod(self, *, deleted: bool = False, phase: str = "Running") -> core.Pod:
         shown = pod(uid="u", node="n1", tolerations=[TOLERATION], deleted=deleted, phase=phase)

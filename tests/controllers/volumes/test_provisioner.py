@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 
 from nominee.controllers.volumes import annotations as names
 from nominee.controllers.volumes.shell.provisioner import Provisioner
@@ -36,7 +37,9 @@ async def test_a_volume_that_goes_before_it_is_bound_is_created_again() -> None:
             await eventually(stored, lambda found: found is not None)
 
 
-async def test_a_refused_claim_gets_its_volume_once_its_class_is_made_again() -> None:
+async def test_a_refused_claim_gets_its_volume_once_its_class_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It is tried again, less and less often; a class that comes is tried at once."""
     api, clock = FakeApi(), FakeClock()
     wrong, right = storage_class(wait=False), storage_class(wait=False)
@@ -45,7 +48,7 @@ async def test_a_refused_claim_gets_its_volume_once_its_class_is_made_again() ->
     context = context_of(api, clock)
     controller = Provisioner(context)
     notes = list[str]()
-    controller.record = lambda _, event: notes.append(event.reason if event else "")  # type: ignore[assignment,method-assign]
+    monkeypatch.setattr(controller, "record", lambda _, event: notes.append(event.reason))
     controller.claims._put(asked)
     controller.classes._put(wrong)
     key = key_of(asked)

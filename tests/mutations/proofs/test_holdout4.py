@@ -22,7 +22,6 @@ from nominee.autoscaler.planning.objects.events import Events
 from nominee.autoscaler.planning.objects.observation import CREATING, CloudView, Instance, NodeGroup
 from nominee.controllers.disruption.shell.disruption import Disruption
 from nominee.controllers.replica_sets.replicas import recheck_seconds
-from nominee.kubelet.pods.record import PodRecord
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import ObjectKey, copy_of
 from nominee.machinery.api.pb import core, devices, policy
@@ -45,7 +44,7 @@ from tests.controllers.builders import EPOCH, budget, owned_by, replica_set, sta
 from tests.controllers.builders import pod as stored_pod
 from tests.controllers.contexts import context_of
 from tests.controllers.jobs.builders import job, sync_of, tracked
-from tests.kubelet.executor import Executor, container, new_pod, node_object, uid
+from tests.kubelet.executor import Executor, container, new_pod, node_object
 from tests.mutations.proofs.memory_storage import LaggingCache, MemoryStorage
 from tests.scheduler.builders import pod
 from tests.support.fake_api import FakeApi
@@ -119,21 +118,6 @@ def test_a_critical_pod_does_not_preempt_an_equal_one() -> None:
     on.observe("second")
     on.work()
     assert [on.api[name].status.phase for name in ("first", "second")] == ["Running", "Failed"]
-
-
-def test_pods_that_are_gone_take_no_room_from_those_that_come_after_them() -> None:
-    on = Executor(node_object(cpu="4", memory="8Gi", pods="10"))
-    on.store(new_pod("old", container("main", cpu="3")))
-    on.list_pods()
-    on.work()
-    del on.api["old"]
-    on.store(new_pod("new", container("main", cpu="3")))
-    on.observe("old", "new")
-    on.work()
-    assert on.api["new"].status.phase == "Running"
-    record: PodRecord = on.node.pods[uid("new")]
-    assert not record.failed
-    assert uid("old") not in on.node.pods
 
 
 # --- autoscaler ---

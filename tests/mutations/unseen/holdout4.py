@@ -113,7 +113,8 @@ HOLDOUT4: Final[tuple[Unseen, ...]] = (
         disturbed=True,
         reached="the kubelet's watch is delayed, or its messages are merged: a pod of a full node is deleted"
         " without grace, and the one that the scheduler has bound in its place is rejected (OutOfcpu)",
-        proof=f"{_PROOFS}::test_pods_that_are_gone_take_no_room_from_those_that_come_after_them",
+        proof="tests/kubelet/test_event_order.py"
+        "::test_a_pod_that_leaves_gives_its_room_to_those_that_come_after_it[first]",
     ),
     # --- autoscaler ---
     Unseen(
