@@ -34,6 +34,34 @@ _POSITIVE = Duration(above_zero=True)
     help="How long after its creation a node without the condition Ready may have none.",
 )
 @click.option(
+    "--node-eviction-rate",
+    type=click.FloatRange(min=0),
+    default=0.1,
+    show_default=True,
+    help="How many nodes of a zone that are not ready get the taint NoExecute per second.",
+)
+@click.option(
+    "--secondary-node-eviction-rate",
+    type=click.FloatRange(min=0),
+    default=0.01,
+    show_default=True,
+    help="The same for a large zone that is unhealthy; a small one has none.",
+)
+@click.option(
+    "--unhealthy-zone-threshold",
+    type=click.FloatRange(0, 1),
+    default=0.55,
+    show_default=True,
+    help="The part of a zone's nodes, at least three, from which on it is unhealthy.",
+)
+@click.option(
+    "--large-cluster-size-threshold",
+    type=int,
+    default=50,
+    show_default=True,
+    help="A zone with more nodes is large.",
+)
+@click.option(
     "--terminated-pod-gc-threshold",
     type=int,
     default=12500,

@@ -61,6 +61,11 @@ def plan_no_execute(node: core.Node, ready: str, now: meta.Time) -> Sequence[cor
     return _changed(node.spec.taints, NO_EXECUTE, _OURS_NO_EXECUTE, {key} if key else set(), now)
 
 
+def has_no_execute(node: core.Node, key: str) -> bool:
+    """Return whether a node has a taint NoExecute of this key."""
+    return any(taint.key == key and taint.effect == NO_EXECUTE for taint in node.spec.taints)
+
+
 def taints_patch(node: core.Node, taints: Sequence[core.Taint]) -> dict[str, object]:
     """Return the merge patch of a node's taints; a node that another writer changed is a conflict."""
     return {

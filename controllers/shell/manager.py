@@ -33,6 +33,7 @@ from nominee.controllers.jobs.shell.expiry import FinishedJobs
 from nominee.controllers.jobs.shell.jobs import JobController, OrphanedPods
 from nominee.controllers.nodes.shell.eviction import TaintEviction
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
+from nominee.controllers.nodes.zones import Rates
 from nominee.controllers.quotas.shell.quotas import QuotaController
 from nominee.controllers.replica_sets.shell.replica_sets import (
     ReplicaSetController,
@@ -60,6 +61,10 @@ class Options:
     node_monitor_period: float = 5.0
     node_monitor_grace_period: float = 50.0
     node_startup_grace_period: float = 60.0
+    node_eviction_rate: float = 0.1
+    secondary_node_eviction_rate: float = 0.01
+    unhealthy_zone_threshold: float = 0.55
+    large_cluster_size_threshold: int = 50
     terminated_pod_gc_threshold: int = 12500
     terminated_pod_gc_period: float = 20.0
     pod_gc_quarantine: float = 40.0
@@ -84,6 +89,12 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
         monitor_seconds=options.node_monitor_period,
         grace_seconds=options.node_monitor_grace_period,
         startup_grace_seconds=options.node_startup_grace_period,
+        rates=Rates(
+            normal=options.node_eviction_rate,
+            secondary=options.secondary_node_eviction_rate,
+            unhealthy_threshold=options.unhealthy_zone_threshold,
+            large_size_threshold=options.large_cluster_size_threshold,
+        ),
     ),
     "daemonset-controller": lambda context, _: DaemonSetController(context),
     "deployment-controller": lambda context, _: DeploymentController(context),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 import anyio
@@ -10,8 +10,10 @@ import anyio
 from nominee.controllers.nodes import metadata
 from nominee.controllers.nodes.health import NodeHealth, observe, ready_status, unknown_status
 from nominee.controllers.nodes.registration import registrations
+from nominee.controllers.nodes.shell.tainting import NoExecuteTaints
 from nominee.controllers.nodes.shell.unready_pods import UnreadyPods
-from nominee.controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
+from nominee.controllers.nodes.taints import plan_no_schedule
+from nominee.controllers.nodes.zones import Change, Rates
 from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
@@ -24,9 +26,6 @@ from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import Moment, to_time
 
 LEASE_NAMESPACE = "kube-node-lease"
-TAINT_BEFORE = failpoints.declare(
-    "controllers.taint_node.before", "the taints of a node must change; they are not written"
-)
 UNKNOWN_BEFORE = failpoints.declare(
     "controllers.node_unknown.before",
     "a kubelet is silent; the conditions of its node are not set to Unknown",
@@ -47,11 +46,13 @@ class NodeLifecycle(Controller):
         monitor_seconds: float,
         grace_seconds: float,
         startup_grace_seconds: float,
+        rates: Rates | None = None,
     ) -> None:
         super().__init__(context)
         self.nodes = self.watch(kinds.NODE)
         self.leases = context.informers.of(kinds.LEASE)
         self._pods = UnreadyPods(context, pods_by_node)
+        self._taints = NoExecuteTaints(context, rates or Rates())
         self._monitor_seconds = monitor_seconds
         self._grace_seconds = grace_seconds
         self._startup_grace_seconds = startup_grace_seconds
@@ -72,24 +73,46 @@ class NodeLifecycle(Controller):
             self._health.pop(uid, None)
             self._to_unready.discard(uid)
             self._pods.ready.pop(self._names[uid], None)
+            self._taints.zones.forget(self._names[uid])
         self._names = present
 
     async def run(self) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(super().run)
             tasks.start_soon(self._pods.run)
+            tasks.start_soon(self._taints.run)
             tasks.start_soon(self._monitor)
 
     async def _monitor(self) -> None:
         while True:
-            self._update_nodes()
-            for node in self.nodes.list():
-                try:
-                    await self._check(node)
-                except (StatusError, FailpointError) as error:
-                    if not (is_conflict(error) or is_not_found(error)):
-                        self.log.warning("node health", node=node.metadata.name, error=str(error))
+            await self._look(self.nodes.list())
             await self.clock.sleep(self._monitor_seconds)
+
+    async def _look(self, nodes: Sequence[core.Node]) -> None:
+        """Look at all nodes once (monitorNodeHealth)."""
+        new = [node for node in nodes if node.metadata.uid not in self._names]
+        self._update_nodes()
+        self._taints.zones.begin(nodes, self.clock.monotonic())
+        for node in new:
+            await self._try(node, self._taints.release([node]))
+        for node in nodes:
+            await self._try(node, self._check(node))
+        now = self.clock.monotonic()
+        change = self._taints.zones.judge(now)
+        if change is Change.STOPPED:
+            self.log.info("All nodes are not ready: entering master disruption mode")
+            for node in nodes:
+                await self._try(node, self._taints.release([self.nodes.get(node.metadata.name) or node]))
+        elif change is Change.RESUMED:
+            self.log.info("Some nodes are ready: exiting master disruption mode")
+            self._health = {uid: replace(each, changed_at=now) for uid, each in self._health.items()}
+
+    async def _try(self, node: core.Node, step: Awaitable[None]) -> None:
+        try:
+            await step
+        except (StatusError, FailpointError) as error:
+            if not (is_conflict(error) or is_not_found(error)):
+                self.log.warning("node health", node=node.metadata.name, error=str(error))
 
     async def _check(self, node: core.Node) -> None:
         """Look at a node once, which is a part of upstream's monitorNodeHealth.
@@ -111,12 +134,13 @@ class NodeLifecycle(Controller):
                     note = f"Node {name} status is now: NodeNotReady"
                     self._record_node(uid, name, PlannedEvent("NodeNotReady", note))
         after = self._pods.ready[name] = ready_status(node)
+        self._taints.zones.count(node, after == "True")
         if before == "True" != after:
             self._to_unready.add(uid)
         elif after == "True":
             self._to_unready.discard(uid)
         if after:
-            await self._taint(node, plan_no_execute(node, after, to_time(self.clock.now())))
+            await self._taints.follow(node, after)
         if uid in self._to_unready:
             # Once: a kubelet that runs again reports its pods itself.
             await self._pods.mark_all(name)
@@ -144,15 +168,8 @@ class NodeLifecycle(Controller):
         node = self.nodes.get(key.name)
         if node is None:
             return None
-        await self._taint(node, plan_no_schedule(node, to_time(self.clock.now())))
+        await self._taints.write(node, plan_no_schedule(node, to_time(self.clock.now())))
         change = metadata.patch(node, len(self.nodes.list()))
         if change:
             await self.client.patch(kinds.NODE, key.name, "", change, patch_type=PatchType.MERGE)
         return None
-
-    async def _taint(self, node: core.Node, taints: Sequence[core.Taint] | None) -> None:
-        if taints is None:
-            return
-        await TAINT_BEFORE.hit(node=node.metadata.name)
-        change = taints_patch(node, taints)
-        await self.client.patch(kinds.NODE, node.metadata.name, "", change, patch_type=PatchType.MERGE)

@@ -19,6 +19,7 @@ from nominee.lab.chaos.rest.shapes import facts_of, has_shape
 from nominee.lab.chaos.rest.state import Finding, State, in_order, name_of
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import (
+    condition_is,
     controller_of,
     has_ended,
     is_terminating,
@@ -35,6 +36,9 @@ _FOLLOWERS: Final = frozenset({
 """The kinds whose objects follow a pod that comes, goes or gets a node: owners, budgets and claims."""
 _SCALES: Final = "ScalingActive=True"
 """The fact of an autoscaler of pods that scales its target."""
+_UNREADY_TAINTS: Final = frozenset(
+    f"taint node.kubernetes.io/{name}:NoExecute" for name in ("not-ready", "unreachable")
+)
 _RESTARTED: Final = "after all processes were restarted"
 
 
@@ -43,15 +47,32 @@ def facts(state: State) -> Facts:
 
     A pod that terminates, or tolerates a taint for a while, goes in its time, and so does one of a daemon set
     that failed; the mark of a victim that was not deleted is taken off after two minutes.
+
+    A node controller that starts takes the taints NoExecute off all nodes, and adds them again one by one, or
+    not at all where most nodes of a zone are not ready (kube-controller-manager 1.36, markNodeAsReachable and
+    handleDisruption): those of several nodes that are not ready do not count.
     """
     tainted = {node.metadata.name for node in state.of(kinds.NODE) if _evicts(node)}
+    unready = {
+        node.metadata.name
+        for node in state.of(kinds.NODE)
+        if not condition_is(node.status.conditions, "Ready")
+    }
     return {
-        (name_of(each), metadata_of(each).uid): frozenset(_facts(each)) - _marks(each)
+        (name_of(each), metadata_of(each).uid): frozenset(_facts(each))
+        - _marks(each)
+        - _late_taints(each, unready)
         for kind, objects in state.objects.items()
         if has_shape(kind)
         for each in objects
         if not (_goes(each, state.now) or _is_evicted_later(each, tainted) or _is_deleted_later(each))
     }
+
+
+def _late_taints(obj: Message, unready: Collection[str]) -> frozenset[str]:
+    """Return the facts of the taints that a node need not have while several nodes are not ready."""
+    is_late = isinstance(obj, core.Node) and obj.metadata.name in unready and len(unready) > 1
+    return _UNREADY_TAINTS if is_late else frozenset()
 
 
 def _goes(obj: Message, now: float) -> bool:

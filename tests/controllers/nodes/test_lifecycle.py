@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -9,19 +10,24 @@ import pytest
 
 from nominee.controllers.nodes.health import ready_status
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
+from nominee.controllers.nodes.taints import UNREACHABLE, has_no_execute
+from nominee.controllers.nodes.zones import EXCLUDED
 from nominee.controllers.shell.controller import Context
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import Kind
-from nominee.machinery.api.objects import condition_is
+from nominee.machinery.api.objects import condition_is, copy_of
+from nominee.machinery.api.pb import core
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import FakeClock, to_time
-from tests.controllers.builders import condition, lease, node, pod
+from tests.controllers.builders import condition, lease, node, pod, stamp
 from tests.controllers.contexts import context_of, synced
 from tests.support.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
 
 GRACE_SECONDS = 10.0
 STARTUP_SECONDS = 20.0
+ALONE = {EXCLUDED: ""}
+"""The labels of a node that is tainted although no other one is ready."""
 
 
 def controller_of(context: Context) -> NodeLifecycle:
@@ -54,7 +60,7 @@ class Api(FakeApi):
 @pytest.mark.parametrize("point", ["controllers.node_unknown.before", "controllers.taint_node.before"])
 async def test_a_step_that_fails_is_tried_again(point: str) -> None:
     api, clock = Api(), FakeClock()
-    api.put(node())
+    api.put(node(labels=ALONE))
     api.put(lease("n1", 0))
     context = context_of(api, clock)
     controller = controller_of(context)
@@ -79,7 +85,7 @@ async def test_a_step_that_fails_is_tried_again(point: str) -> None:
 @pytest.mark.parametrize("conditions", [[condition("Ready")], []], ids=["was ready", "never reported"])
 async def test_a_silent_node_is_tainted_with_its_condition(conditions: list[dict[str, str]]) -> None:
     api, clock = Api(), FakeClock()
-    api.put(node(conditions=conditions))
+    api.put(node(conditions=conditions, labels=ALONE))
     context = context_of(api, clock)
     controller = controller_of(context)
 
@@ -90,6 +96,7 @@ async def test_a_silent_node_is_tainted_with_its_condition(conditions: list[dict
         async with synced(context, controller.run):
             while ready_status(api.all_of(kinds.NODE)[0]) != "Unknown":
                 await clock.advance(1)
+            await clock.advance(0.5)
             assert evicts()
 
 
@@ -169,3 +176,99 @@ async def test_nodes_stay_ready_while_the_api_server_is_down() -> None:
             await pass_by(12)
             assert not api.ready, "it is silent by its own doing"
             tasks.cancel_scope.cancel()
+
+
+class Zone:
+    """A zone of nodes n1, n2, ..., some of which send heartbeats."""
+
+    def __init__(self, size: int) -> None:
+        self.api, self.clock = Api(), FakeClock()
+        for number in range(1, size + 1):
+            self.put(node(f"n{number}"))
+        self.context = context_of(self.api, self.clock)
+        self._beats = 0
+
+    def put(self, made: core.Node) -> None:
+        made.metadata.uid = made.metadata.name
+        self.api.put(made)
+
+    def controller(self) -> NodeLifecycle:
+        return NodeLifecycle(
+            self.context,
+            self.context.informers.of(kinds.POD),
+            monitor_seconds=1.0,
+            grace_seconds=GRACE_SECONDS,
+            startup_grace_seconds=STARTUP_SECONDS,
+        )
+
+    async def pass_by(self, seconds: int, *, live: Sequence[str]) -> None:
+        for _ in range(seconds):
+            self._beats += 1
+            for name in live:
+                self.api.put(lease(name, self._beats))
+            await self.clock.advance(1)
+
+    def report(self, name: str) -> None:
+        """Let a kubelet report that its node is ready."""
+        found = copy_of(self.api.find(kinds.NODE, name) or node(name))
+        found.status.CopyFrom(node(conditions=[condition("Ready", lastHeartbeatTime=stamp(1))]).status)
+        self.api.put(found)
+
+    def unknown(self) -> list[str]:
+        return [each.metadata.name for each in self.api.all_of(kinds.NODE) if ready_status(each) == "Unknown"]
+
+    def tainted(self) -> list[str]:
+        found = self.api.all_of(kinds.NODE)
+        return [each.metadata.name for each in found if has_no_execute(each, UNREACHABLE)]
+
+
+async def test_the_nodes_of_a_zone_are_tainted_one_after_the_other() -> None:
+    zone = Zone(5)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(zone.context, zone.controller().run):
+            await zone.pass_by(13, live=["n3", "n4", "n5"])
+            assert zone.unknown() == ["n1", "n2"]
+            assert zone.tainted() == ["n1"]
+            await zone.pass_by(7, live=["n3", "n4", "n5"])
+            assert zone.tainted() == ["n1"]
+            await zone.pass_by(4, live=["n3", "n4", "n5"])
+            assert zone.tainted() == ["n1", "n2"]
+
+
+async def test_no_node_of_a_small_zone_is_tainted_while_most_are_not_ready() -> None:
+    zone = Zone(4)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(zone.context, zone.controller().run):
+            await zone.pass_by(60, live=["n4"])
+            assert zone.unknown() == ["n1", "n2", "n3"]
+            assert zone.tainted() == []
+
+
+async def test_no_node_is_tainted_while_none_is_ready() -> None:
+    zone = Zone(2)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(zone.context, zone.controller().run):
+            await zone.pass_by(20, live=["n2"])
+            assert zone.tainted() == ["n1"]
+            await zone.pass_by(20, live=[])
+            assert zone.unknown() == ["n1", "n2"]
+            assert zone.tainted() == [], "the taint goes, too"
+            zone.report("n2")
+            await zone.pass_by(8, live=["n2"])
+            assert zone.unknown() == ["n1"]
+            assert zone.tainted() == []
+            await zone.pass_by(8, live=["n2"])
+            assert zone.tainted() == ["n1"]
+
+
+async def test_a_controller_that_starts_removes_taints_until_their_turn_comes() -> None:
+    zone = Zone(3)
+    gone = {"key": UNREACHABLE, "effect": "NoExecute"}
+    for name in ("n1", "n2"):
+        zone.put(node(name, conditions=[condition("Ready", "Unknown")], taints=[gone]))
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(zone.context, zone.controller().run):
+            await zone.pass_by(2, live=["n3"])
+            assert zone.tainted() == ["n1"]
+            await zone.pass_by(12, live=["n3"])
+            assert zone.tainted() == ["n1", "n2"]

@@ -84,6 +84,30 @@ def test_a_change_by_a_restart_is_found(change: Change, sentence: str) -> None:
     assert found.endswith(f"{sentence} after all processes were restarted")
 
 
+@pytest.mark.parametrize(
+    ("statuses", "count"),
+    [
+        pytest.param(["Unknown"], 1, id="the only one that is not ready has it again at once"),
+        pytest.param(["Unknown", "Unknown"], 0, id="several get them one after the other, or not at all"),
+        pytest.param(["True", "Unknown", "Unknown"], 1, id="a ready one has none"),
+    ],
+)
+def test_taints_of_nodes_that_are_not_ready_come_back_in_their_time(
+    statuses: Sequence[str], count: int
+) -> None:
+    def silent(first: Sequence[Json]) -> Facts:
+        manifests = correct()
+        for number, status in enumerate(statuses):
+            made = manifest("Node", f"silent-{number}", namespace="")
+            made["spec"] = {"taints": [] if number else first}
+            made["status"] = {"conditions": [{"type": "Ready", "status": status}]}
+            manifests[f"silent-{number}"] = made
+        return facts(state(manifests))
+
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+    assert len(list(changes(silent([taint]), silent([])))) == count
+
+
 def test_other_pods_of_the_same_names_are_found() -> None:
     before, after = facts(state(correct())), facts(state(changed(recreated)))
     found = list(map(str, changes(before, after)))

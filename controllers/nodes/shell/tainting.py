@@ -1,0 +1,114 @@
+"""The taints NoExecute of nodes, written at the rate of their zones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from nominee.controllers.nodes.health import ready_status
+from nominee.controllers.nodes.taints import (
+    NOT_READY,
+    UNREACHABLE,
+    has_no_execute,
+    plan_no_execute,
+    taints_patch,
+)
+from nominee.controllers.nodes.zones import Rates, Zone, Zones, zone_of
+from nominee.controllers.shell.controller import Context, Worker
+from nominee.machinery.api import kinds
+from nominee.machinery.api.errors import FailpointError, StatusError, is_conflict, is_not_found
+from nominee.machinery.api.pb import core
+from nominee.machinery.patch.patch_type import PatchType
+from nominee.machinery.runtime import failpoints
+from nominee.machinery.runtime.clock import to_time
+
+TAINT_BEFORE = failpoints.declare(
+    "controllers.taint_node.before", "the taints of a node must change; they are not written"
+)
+_PERIOD_SECONDS: Final = 0.1
+"""How often queues are looked at (NodeEvictionPeriod)."""
+_TRIES: Final = 5
+_OPPOSITE: Final = {"False": UNREACHABLE, "Unknown": NOT_READY}
+
+
+class NoExecuteTaints(Worker[Zone]):
+    """Adds the taints of nodes that are not ready, one after the other, and removes those of nodes that are.
+
+    Source: kube-controller-manager 1.36, processTaintBaseEviction, doNoExecuteTaintingPass and
+    markNodeAsReachable.
+    """
+
+    name = "node-lifecycle-controller-taints"
+    component = "node-controller"
+
+    def __init__(self, context: Context, rates: Rates) -> None:
+        super().__init__(context)
+        self.nodes = context.informers.of(kinds.NODE)
+        self.zones = Zones(rates)
+
+    async def follow(self, node: core.Node, ready: str) -> None:
+        """Let the taint of a node follow a status of its condition Ready, at once or when its turn comes."""
+        if ready == "True":
+            await self.release([node])
+        elif ready in _OPPOSITE and has_no_execute(node, _OPPOSITE[ready]):
+            await self._write(node, ready)
+        else:
+            self._mark(node, ready)
+
+    def _mark(self, node: core.Node, ready: str) -> None:
+        queue = self.zones.queue_of(zone_of(node))
+        if queue is None:
+            return
+        if not has_no_execute(node, UNREACHABLE if ready == "Unknown" else NOT_READY):
+            queue.remove(node.metadata.name)
+        queue.add(node.metadata.name)
+        self.queue.add_after(zone_of(node), _PERIOD_SECONDS)
+
+    async def release(self, nodes: Iterable[core.Node]) -> None:
+        """Remove the taints of nodes, which wait for none any more."""
+        for node in nodes:
+            await self._write(node, "True")
+            self.zones.forget(node.metadata.name)
+
+    async def reconcile(self, key: Zone) -> float | None:
+        queue = self.zones.queue_of(key)
+        if queue is None:
+            return None
+        while (name := queue.take(self.clock.monotonic())) is not None:
+            node = self.nodes.get(name)
+            if node is None:
+                continue
+            ready = ready_status(node)
+            try:
+                if ready in _OPPOSITE:
+                    await self._write(node, ready)
+            except (StatusError, FailpointError) as error:
+                self.log.warning("taint a node", node=name, error=str(error))
+                queue.retry(name)
+            else:
+                if not ready:
+                    queue.retry(name)
+        left = queue.seconds_left(self.clock.monotonic())
+        return None if left is None else max(left, _PERIOD_SECONDS)
+
+    async def _write(self, node: core.Node, ready: str) -> None:
+        """Write the taint of a status of Ready; a node that another writer changes is read again."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                await self.write(node, plan_no_execute(node, ready, to_time(self.clock.now())))
+            except StatusError as error:
+                if is_not_found(error):
+                    return
+                if not (is_conflict(error) and tries_left):
+                    raise
+                node = await self.client.get(kinds.NODE, node.metadata.name)
+            else:
+                return
+
+    async def write(self, node: core.Node, taints: Sequence[core.Taint] | None) -> None:
+        """Write the taints of a node; None is no change."""
+        if taints is None:
+            return
+        await TAINT_BEFORE.hit(node=node.metadata.name)
+        change = taints_patch(node, taints)
+        await self.client.patch(kinds.NODE, node.metadata.name, "", change, patch_type=PatchType.MERGE)
