@@ -50,14 +50,15 @@ def facts(state: State) -> Facts:
 
     A node controller that starts takes the taints NoExecute off all nodes, and adds them again one by one, or
     not at all where most nodes of a zone are not ready (kube-controller-manager 1.36, markNodeAsReachable and
-    handleDisruption): those of several nodes that are not ready do not count.
+    handleDisruption): those of several nodes that are not ready do not count, and neither do
+    the pods that go with them.
     """
-    tainted = {node.metadata.name for node in state.of(kinds.NODE) if _evicts(node)}
     unready = {
         node.metadata.name
         for node in state.of(kinds.NODE)
         if not condition_is(node.status.conditions, "Ready")
     }
+    evicting = unready | {node.metadata.name for node in state.of(kinds.NODE) if _evicts(node)}
     return {
         (name_of(each), metadata_of(each).uid): frozenset(_facts(each))
         - _marks(each)
@@ -65,7 +66,7 @@ def facts(state: State) -> Facts:
         for kind, objects in state.objects.items()
         if has_shape(kind)
         for each in objects
-        if not (_goes(each, state.now) or _is_evicted_later(each, tainted) or _is_deleted_later(each))
+        if not (_goes(each, state.now) or _is_evicted_later(each, evicting) or _is_deleted_later(each))
     }
 
 
@@ -85,11 +86,11 @@ def _evicts(node: core.Node) -> bool:
     return any(taint.effect == "NoExecute" for taint in node.spec.taints)
 
 
-def _is_evicted_later(obj: Message, tainted: Collection[str]) -> bool:
-    """Return whether an object is a pod that tolerates a taint of its node for some time."""
+def _is_evicted_later(obj: Message, evicting: Collection[str]) -> bool:
+    """Return whether an object is a pod that tolerates for some time the taint that its node has or gets."""
     return (
         isinstance(obj, core.Pod)
-        and obj.spec.nodeName in tainted
+        and obj.spec.nodeName in evicting
         and any(each.HasField("tolerationSeconds") for each in obj.spec.tolerations)
     )
 

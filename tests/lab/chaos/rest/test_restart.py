@@ -108,6 +108,27 @@ def test_taints_of_nodes_that_are_not_ready_come_back_in_their_time(
     assert len(list(changes(silent([taint]), silent([])))) == count
 
 
+@pytest.mark.parametrize(("seconds", "count"), [(300, 0), (None, 1)], ids=["for a while", "without an end"])
+def test_a_pod_that_tolerates_a_taint_for_a_while_goes_with_it(seconds: int | None, count: int) -> None:
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+
+    def silent(taints: Sequence[Json], pods: Sequence[str]) -> Facts:
+        manifests = correct()
+        for number in range(2):
+            made = manifest("Node", f"silent-{number}", namespace="")
+            made["spec"] = {"taints": taints}
+            made["status"] = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+            manifests[f"silent-{number}"] = made
+        for name in pods:
+            made = manifest("Pod", name)
+            made["spec"] = {"nodeName": "silent-0", "tolerations": [{"tolerationSeconds": seconds}]}
+            manifests[name] = made
+        return facts(state(manifests))
+
+    assert len(list(changes(silent([taint], ["p"]), silent([], [])))) == count
+    assert not list(changes(silent([taint], ["p"]), silent([], ["p"])))
+
+
 def test_other_pods_of_the_same_names_are_found() -> None:
     before, after = facts(state(correct())), facts(state(changed(recreated)))
     found = list(map(str, changes(before, after)))
