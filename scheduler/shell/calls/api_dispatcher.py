@@ -114,14 +114,15 @@ class APIDispatcher:
         return Outcome(call, Trigger.WRITTEN, written)
 
     async def _write(self, call: PodStatusPatch) -> core.Pod:
-        """Write the difference and return the pod as it is then."""
+        """Write the difference and return the pod as it is then; the time in it is that of the first attempt."""
+        now = self._clock.now()
         return await retry_unavailable(
-            lambda: self._attempt(call), clock=self._clock, attempts_max=ATTEMPTS_MAX, seconds_first=0.02
+            lambda: self._attempt(call, now), clock=self._clock, attempts_max=ATTEMPTS_MAX, seconds_first=0.02
         )
 
-    async def _attempt(self, call: PodStatusPatch) -> core.Pod:
+    async def _attempt(self, call: PodStatusPatch, now: float) -> core.Pod:
         """Write the difference to the newest known state; none if another pod has the name by now."""
-        request = self._calls.request(call, self._clock.now())
+        request = self._calls.request(call, now)
         if request.patch is None:
             return request.base
         written = await self._client.patch(

@@ -26,6 +26,16 @@ class Hasty(SystemClock):
         await anyio.lowlevel.checkpoint()
 
 
+class Late(Hasty):
+    """A minute passes between any two looks."""
+
+    looks = 0
+
+    def now(self) -> float:
+        self.looks += 1
+        return 60.0 * self.looks
+
+
 async def test_writes_that_wait_are_merged_into_the_last() -> None:
     """Four failures, the write of the first one held: the second and the third are never written."""
     api = FakeApi()
@@ -86,6 +96,19 @@ async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> 
         await api.until(lambda: not len(calls))
         assert {api.pod(name).status.conditions[0].message[:4] for name in pods} == {"0/2 "}
         assert (calls.waiting, calls.under_way) == (0, 0)
+
+
+async def test_the_attempts_at_a_write_have_one_time() -> None:
+    """The first attempt may have been written, and its answer lost."""
+    api = FakeApi()
+    api.put(node("n1", cpu="1"))
+    api.rejections["patch/status"] = [errors.service_unavailable("away")] * (ATTEMPTS_MAX - 1)
+    async with running(api) as parts:
+        parts.deps.dispatcher._clock = Late()
+        api.put(pod("p", cpu="3").pod)
+        await api.until(lambda: bool(api.pod("p").status.conditions))
+    times = [body["status"]["conditions"][0]["lastTransitionTime"] for _, body in api.writes("p")]
+    assert times == ["1970-01-01T00:01:00Z"] * ATTEMPTS_MAX
 
 
 async def test_a_failure_is_written_when_the_server_is_back_without_another_attempt() -> None:
