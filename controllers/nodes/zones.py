@@ -41,7 +41,7 @@ class Change(Enum):
 
     NONE = auto()
     STOPPED = auto()
-    """No node is ready any more: no taint NoExecute comes, and those there are go."""
+    """None of the nodes that count is ready any more: no taint NoExecute comes, and those there are go."""
     RESUMED = auto()
     """A node is ready again: the time of all of them begins again."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import anyio
 
@@ -25,6 +26,7 @@ from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import Moment, to_time
 
+T = TypeVar("T")
 LEASE_NAMESPACE = "kube-node-lease"
 UNKNOWN_BEFORE = failpoints.declare(
     "controllers.node_unknown.before",
@@ -95,31 +97,45 @@ class NodeLifecycle(Controller):
         self._taints.zones.begin(nodes, self.clock.monotonic())
         for node in new:
             await self._try(node, self._taints.release([node]))
-        for node in nodes:
-            await self._try(node, self._check(node))
+        checked = [await self._try(node, self._check(node)) for node in nodes]
+        present = [node for node in checked if node is not None]
         now = self.clock.monotonic()
         change = self._taints.zones.judge(now)
         if change is Change.STOPPED:
             self.log.info("All nodes are not ready: entering master disruption mode")
             for node in nodes:
                 await self._try(node, self._taints.release([self.nodes.get(node.metadata.name) or node]))
-        elif change is Change.RESUMED:
+        else:
+            # At the rates of this look: upstream begins before it ends, and may taint a node too many.
+            for node in present:
+                await self._try(node, self._taints.follow(node, ready_status(node)))
+        if change is Change.RESUMED:
             self.log.info("Some nodes are ready: exiting master disruption mode")
             self._health = {uid: replace(each, changed_at=now) for uid, each in self._health.items()}
+        for node in present:
+            await self._try(node, self._mark_pods(node))
 
-    async def _try(self, node: core.Node, step: Awaitable[None]) -> None:
+    async def _try(self, node: core.Node, step: Awaitable[T]) -> T | None:
         try:
-            await step
+            return await step
         except (StatusError, FailpointError) as error:
             if not (is_conflict(error) or is_not_found(error)):
                 self.log.warning("node health", node=node.metadata.name, error=str(error))
+            return None
 
-    async def _check(self, node: core.Node) -> None:
-        """Look at a node once, which is a part of upstream's monitorNodeHealth.
+    async def _check(self, node: core.Node) -> core.Node:
+        """Look at a node once, and return it as it is then. One that cannot be written counts as it was."""
+        try:
+            node = await self._update(node)
+        except (StatusError, FailpointError) as error:
+            if not is_not_found(error):
+                self._taints.zones.count(node, ready_status(node) == "True")
+            raise
+        self._taints.zones.count(node, ready_status(node) == "True")
+        return node
 
-        The taint NoExecute stands for the condition after this look (processTaintBaseEviction). The pods of a
-        node that becomes Unknown become not ready: those of one whose kubelet says so itself do not.
-        """
+    async def _update(self, node: core.Node) -> core.Node:
+        """Set the conditions of a node that is silent to Unknown (tryUpdateNodeHealth)."""
         name, uid, now = node.metadata.name, node.metadata.uid, Moment.of(self.clock)
         before = ready_status(node)
         grace = self._grace_seconds if before else self._startup_grace_seconds
@@ -134,16 +150,18 @@ class NodeLifecycle(Controller):
                     note = f"Node {name} status is now: NodeNotReady"
                     self._record_node(uid, name, PlannedEvent("NodeNotReady", note))
         after = self._pods.ready[name] = ready_status(node)
-        self._taints.zones.count(node, after == "True")
         if before == "True" != after:
             self._to_unready.add(uid)
         elif after == "True":
             self._to_unready.discard(uid)
-        if after:
-            await self._taints.follow(node, after)
+        return node
+
+    async def _mark_pods(self, node: core.Node) -> None:
+        """Set the pods of a node that became Unknown to not ready; a kubelet that says so itself does it."""
+        uid = node.metadata.uid
         if uid in self._to_unready:
             # Once: a kubelet that runs again reports its pods itself.
-            await self._pods.mark_all(name)
+            await self._pods.mark_all(node.metadata.name)
             self._to_unready.discard(uid)
 
     async def _is_silent(self, node: core.Node, health: NodeHealth, grace: float) -> bool:

@@ -27,12 +27,14 @@ TAINT_BEFORE = failpoints.declare(
 )
 _PERIOD_SECONDS: Final = 0.1
 """How often queues are looked at (NodeEvictionPeriod)."""
+_WAIT_SECONDS_MAX: Final = 10.0
+"""Looks at a queue that waits longer are repeated: each of them is an entry of the work queue until then."""
 _TRIES: Final = 5
 _OPPOSITE: Final = {"False": UNREACHABLE, "Unknown": NOT_READY}
 
 
 class NoExecuteTaints(Worker[Zone]):
-    """Adds the taints of nodes that are not ready, one after the other, and removes those of nodes that are.
+    """Adds the taints NoExecute of nodes that are not ready, one after the other, and removes others.
 
     Source: kube-controller-manager 1.36, processTaintBaseEviction, doNoExecuteTaintingPass and
     markNodeAsReachable.
@@ -52,7 +54,7 @@ class NoExecuteTaints(Worker[Zone]):
             await self.release([node])
         elif ready in _OPPOSITE and has_no_execute(node, _OPPOSITE[ready]):
             await self._write(node, ready)
-        else:
+        elif ready in _OPPOSITE:
             self._mark(node, ready)
 
     def _mark(self, node: core.Node, ready: str) -> None:
@@ -85,11 +87,12 @@ class NoExecuteTaints(Worker[Zone]):
             except (StatusError, FailpointError) as error:
                 self.log.warning("taint a node", node=name, error=str(error))
                 queue.retry(name)
-            else:
-                if not ready:
-                    queue.retry(name)
+                break
+            if not ready:
+                queue.retry(name)
+                break
         left = queue.seconds_left(self.clock.monotonic())
-        return None if left is None else max(left, _PERIOD_SECONDS)
+        return None if left is None else min(max(left, _PERIOD_SECONDS), _WAIT_SECONDS_MAX)
 
     async def _write(self, node: core.Node, ready: str) -> None:
         """Write the taint of a status of Ready; a node that another writer changes is read again."""

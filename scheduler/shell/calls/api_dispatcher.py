@@ -114,7 +114,7 @@ class APIDispatcher:
         return Outcome(call, Trigger.WRITTEN, written)
 
     async def _write(self, call: PodStatusPatch) -> core.Pod:
-        """Write the difference and return the pod as it is then; the time in it is that of the first attempt."""
+        """Write the difference and return the pod as it is then; all attempts have the time of the first."""
         now = self._clock.now()
         return await retry_unavailable(
             lambda: self._attempt(call, now), clock=self._clock, attempts_max=ATTEMPTS_MAX, seconds_first=0.02

@@ -10,8 +10,9 @@ import pytest
 
 from nominee.controllers.nodes.health import ready_status
 from nominee.controllers.nodes.shell.lifecycle import NodeLifecycle
-from nominee.controllers.nodes.taints import UNREACHABLE, has_no_execute
-from nominee.controllers.nodes.zones import EXCLUDED
+from nominee.controllers.nodes.shell.tainting import NoExecuteTaints
+from nominee.controllers.nodes.taints import NOT_READY, UNREACHABLE, has_no_execute
+from nominee.controllers.nodes.zones import EXCLUDED, Rates
 from nominee.controllers.shell.controller import Context
 from nominee.machinery.api import errors, kinds
 from nominee.machinery.api.kinds import Kind
@@ -272,3 +273,85 @@ async def test_a_controller_that_starts_removes_taints_until_their_turn_comes() 
             assert zone.tainted() == ["n1"]
             await zone.pass_by(12, live=["n3"])
             assert zone.tainted() == ["n1", "n2"]
+
+
+class SlowApi(Api):
+    """Reads of leases and writes of nodes take some time."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    async def get(self, kind: Kind[Any], name: str, namespace: str = "", **more: Any) -> Any:
+        await self.clock.sleep(0.05)
+        return await super().get(kind, name, namespace, **more)
+
+    async def update(self, obj: Any, **more: Any) -> Any:
+        await self.clock.sleep(0.05)
+        return await super().update(obj, **more)
+
+
+@pytest.mark.parametrize("live", [["n5"], []], ids=["most are silent", "all are silent"])
+async def test_no_node_is_tainted_before_a_look_is_over(live: Sequence[str]) -> None:
+    """The rate is 0 when all nodes were looked at, which takes longer than a turn of the queue of taints."""
+    zone = Zone(5)
+    zone.api = SlowApi(zone.clock)
+    for number in range(1, 6):
+        zone.put(node(f"n{number}"))
+    zone.context = context_of(zone.api, zone.clock)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(zone.context, zone.controller().run):
+            await zone.pass_by(60, live=live)
+            assert len(zone.unknown()) == 5 - len(live)
+    assert not [request for request in zone.api.requests if "NoExecute" in str(request.body)]
+
+
+async def test_a_node_whose_lease_cannot_be_read_counts_as_it_was() -> None:
+    """It is the only other node: without it none would be ready, and the taints would go."""
+    zone = Zone(2)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(zone.context, zone.controller().run):
+            await zone.pass_by(13, live=["n2"])
+            assert zone.tainted() == ["n1"]
+            zone.api.away = True
+            await zone.pass_by(13, live=[])
+            assert (zone.unknown(), zone.tainted()) == (["n1"], ["n1"])
+
+
+class Racing(FakeClock):
+    """A second passes between any two looks."""
+
+    def monotonic(self) -> float:
+        self._looks = getattr(self, "_looks", 0.0) + 1.0
+        return self._looks
+
+
+async def test_a_failed_taint_is_left_for_later_at_any_rate() -> None:
+    """Other tasks have their turn between two tries."""
+    api = Api()
+    api.put(node("n1", conditions=[condition("Ready", "False")]))
+    taints = NoExecuteTaints(context_of(api, Racing()), Rates(normal=1e6))
+    failpoints.arm("controllers.taint_node.before", '5*error("boom")')
+    try:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with synced(taints.context, anyio.sleep_forever):
+                (present,) = taints.nodes.list()
+                taints.zones.begin([present], 0)
+                await taints.follow(present, "False")
+                seconds = await taints.reconcile(("", ""))
+    finally:
+        failpoints.arm("controllers.taint_node.before", "off")
+    assert seconds
+    assert not api.all_of(kinds.NODE)[0].spec.taints
+
+
+@pytest.mark.parametrize("status", ["Maybe", ""])
+async def test_a_node_with_another_status_waits_for_no_taint(status: str) -> None:
+    zone = Zone(3)
+    zone.put(node("n1", conditions=[condition("Ready", status)]))
+    zone.put(node("n2", conditions=[condition("Ready", "False")]))
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with synced(zone.context, zone.controller().run):
+            await zone.pass_by(3, live=["n1", "n2", "n3"])
+    tainted = [has_no_execute(each, NOT_READY) for each in zone.api.all_of(kinds.NODE)]
+    assert tainted == [False, True, False]

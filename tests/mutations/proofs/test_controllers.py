@@ -66,9 +66,9 @@ async def test_pods_are_set_to_not_ready_each_time_that_their_node_is_silent() -
     for beat in (1, 2):
         pods._put(api.put(pod(uid="u", node="n1", ready=True)))
         seen = api.put(node(conditions=[condition("Ready", lastHeartbeatTime=stamp(beat))]))
-        await controller._check(seen)
+        await controller._look([seen])
         await clock.advance(11)
-        await controller._check(seen)
+        await controller._look([seen])
     assert sum(request.key == "default/p" for request in api.requests) == 2
 
 

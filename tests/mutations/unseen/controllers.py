@@ -77,7 +77,7 @@ CONTROLLERS: Final[tuple[Unseen, ...]] = (
             module=_MODULE,
             edits=(
                 Edit(
-                    "nominee.controllers.nodes.shell.lifecycle:NodeLifecycle._check",
+                    "nominee.controllers.nodes.shell.lifecycle:NodeLifecycle._update",
                     "self._to_unready.add(uid)",
                     "self._to_unready.update({uid} - vars(self).setdefault('_before', set()))\n"
                     "        self._before.add(uid)",

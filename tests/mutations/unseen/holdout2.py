@@ -299,9 +299,9 @@ HOLDOUT2: Final[tuple[Unseen, ...]] = (
             module=_CONTROLLERS,
             edits=(
                 Edit(
-                    "nominee.controllers.nodes.shell.lifecycle:NodeLifecycle._check",
-                    "await self._pods.mark_all(name)\n        self._to_unready.discard(uid)",
-                    "self._to_unready.discard(uid)\n        await self._pods.mark_all(name)",
+                    "nominee.controllers.nodes.shell.lifecycle:NodeLifecycle._mark_pods",
+                    "await self._pods.mark_all(node.metadata.name)\n        self._to_unready.discard(uid)",
+                    "self._to_unready.discard(uid)\n        await self._pods.mark_all(node.metadata.name)",
                 ),
             ),
         ),
