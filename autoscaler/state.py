@@ -51,6 +51,8 @@ class AutoscalerState:
         self.planner = ScaleDownPlanner(options)
         self.cooldowns = Cooldowns(options)
         self.deletions = NodeDeletionTracker()
+        self.lacking_devices: frozenset[str] = frozenset()
+        """The new nodes that have fewer devices than another node of their group had."""
         self.doubtful_taints: set[str] = set()
         """The nodes that may have a ToBeDeleted taint: its write, or its removal, was reported as failed."""
         self.status = StatusBuilder()

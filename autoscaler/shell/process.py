@@ -238,6 +238,7 @@ class _LoopRunner:
                 "utilization": {name: used.share for name, used in planner.utilization.items()},
                 "pendingHints": sorted(state.pending_hints.nodes()),
                 "heldByHints": planner.held_by_hints(),
+                "lackingDevices": sorted(state.lacking_devices),
                 "deleting": sorted(state.deletions.nodes()),
                 "doubtfulTaints": sorted(state.doubtful_taints),
                 "backedOffGroups": [name for name in sorted(state.view.groups) if backoff.status(name, now)],

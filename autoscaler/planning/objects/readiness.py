@@ -5,7 +5,7 @@ Source: cluster-autoscaler 1.36, utils/kubernetes, custom resources processor an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 
 from nominee.autoscaler.planning.objects.taints import has_startup_taint
 from nominee.machinery.api.objects import condition_is, copy_of
@@ -40,17 +40,16 @@ def is_suspended(node: core.Node) -> bool:
     return condition_is(node.status.conditions, "Suspended")
 
 
-def filter_out_unready(
-    nodes: Iterable[core.Node], lacks_devices: Callable[[core.Node], bool]
-) -> tuple[core.Node, ...]:
-    """Replace each ready node that has a startup taint, or lacks devices, by a copy that is not ready.
+def filter_out_unready(nodes: Iterable[core.Node], lacking_devices: Collection[str]) -> tuple[core.Node, ...]:
+    """Replace each ready node that has a startup taint, or is one of those, by a copy that is not ready.
 
     Such a node is still upcoming. If it counted as ready, it would have no room for the pods that triggered
     its scale-up, and another node would be added for them. A cordoned node stays as it is.
     """
     return tuple(
         _not_ready_copy(node)
-        if is_ready_and_schedulable(node) and (has_startup_taint(node) or lacks_devices(node))
+        if is_ready_and_schedulable(node)
+        and (has_startup_taint(node) or node.metadata.name in lacking_devices)
         else node
         for node in nodes
     )

@@ -33,7 +33,10 @@ def refresh(state: AutoscalerState, result: LoopResult) -> Orders[tuple[Observat
         raise LoopError(view)
     state.view = view
     state.devices.refresh()
-    nodes = filter_out_unready(observation.nodes, lambda node: _lacks_devices(state, node, result.at.now))
+    state.lacking_devices = frozenset(
+        node.metadata.name for node in observation.nodes if _lacks_devices(state, node, result.at.now)
+    )
+    nodes = filter_out_unready(observation.nodes, state.lacking_devices)
     return replace(observation, nodes=nodes), deletions
 
 

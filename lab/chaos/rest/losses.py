@@ -22,7 +22,7 @@ OF_NODE, NOMINATION, NONE = "node ", "nomination ", "none"
 FAILED: Final = "Failed"
 """The fact of a pod that has failed: its phase."""
 _WAITS: Final = ("backedOffGroups", "inCooldown")
-_HINTS: Final = ("heldByHints", "pendingHints")
+_HINTS: Final = ("heldByHints", "lackingDevices", "pendingHints")
 """Why an autoscaler waits, and the nodes that it has in mind, in its `/debug/loop`."""
 _TAINTS: Final = tuple(f"taint {key}:" for key in (TO_BE_DELETED, DELETION_CANDIDATE))
 """How the facts of a node begin that an autoscaler changes."""
@@ -50,7 +50,8 @@ class Losses:
     its autoscaler exists (kube-controller-manager 1.36, horizontal.go, hpaSelectors), and a new controller
     has none of these. `hinted_nodes`: those that an autoscaler has in mind for a pod that waits though it
     fits alone, as in a group, or keeps since the places that it has in mind for its pods do not suffice,
-    while others would (cluster-autoscaler 1.36, Hints). `placed_pods`: those of the nominees that an
+    while others would (cluster-autoscaler 1.36, Hints), or that are not ready for it since they lack devices
+    that another node of their group had. `placed_pods`: those of the nominees that an
     autoscaler takes for placed by their nomination, and adds a node for when they have lost it. `delays`:
     whether the autoscaler waits after a failure, a scale-up or a deletion: nodes may come and go, and pods
     with them.

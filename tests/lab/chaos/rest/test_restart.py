@@ -347,6 +347,7 @@ def test_an_autoscaler_of_pods_forgets_the_selector_of_a_target_that_is_gone(
         ({"inCooldown": True}, 0),
         ({"pendingHints": ["n1"]}, 0),
         ({"heldByHints": ["n1"]}, 0),
+        ({"lackingDevices": ["n1"]}, 0),
         ({"heldByHints": ["other"]}, 1),
     ],
 )
