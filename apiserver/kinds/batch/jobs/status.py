@@ -173,7 +173,9 @@ def _changes(new: batch.Job, old: batch.Job) -> Iterator[Cause]:
     if ended is not None and was is not None and ended != was:
         yield field.invalid("status.completionTime", rfc3339(ended), "completionTime cannot be mutated")
     started = _time(before, "startTime")
-    if started is not None and _time(status, "startTime") != started and not new.spec.suspend:
+    # A Job that is resumed starts again (kubernetes/kubernetes#134769).
+    is_running = not new.spec.suspend and not (_is(before, "Suspended") and not _is(status, "Suspended"))
+    if started is not None and _time(status, "startTime") != started and is_running:
         yield field.required("status.startTime", "startTime cannot be removed for unsuspended job")
     met, was_met = _is(status, "SuccessCriteriaMet"), _is(before, "SuccessCriteriaMet")
     if was_met and not met:
