@@ -96,7 +96,7 @@ class NodeLifecycle(Controller):
         self._update_nodes()
         self._taints.zones.begin(nodes, self.clock.monotonic())
         for node in new:
-            await self._try(node, self._taints.release([node]))
+            await self._try(node, self._taints.release(node))
         checked = [await self._try(node, self._check(node)) for node in nodes]
         present = [node for node in checked if node is not None]
         now = self.clock.monotonic()
@@ -104,7 +104,7 @@ class NodeLifecycle(Controller):
         if change is Change.STOPPED:
             self.log.info("All nodes are not ready: entering master disruption mode")
             for node in nodes:
-                await self._try(node, self._taints.release([self.nodes.get(node.metadata.name) or node]))
+                await self._try(node, self._taints.release(self.nodes.get(node.metadata.name) or node))
         else:
             # At the rates of this look: upstream begins before it ends, and may taint a node too many.
             for node in present:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from nominee.controllers.nodes.health import ready_status
@@ -51,11 +51,12 @@ class NoExecuteTaints(Worker[Zone]):
     async def follow(self, node: core.Node, ready: str) -> None:
         """Let the taint of a node follow a status of its condition Ready, at once or when its turn comes."""
         if ready == "True":
-            await self.release([node])
-        elif ready in _OPPOSITE and has_no_execute(node, _OPPOSITE[ready]):
-            await self._write(node, ready)
+            await self.release(node)
         elif ready in _OPPOSITE:
-            self._mark(node, ready)
+            if has_no_execute(node, _OPPOSITE[ready]):
+                await self._write(node, ready)
+            else:
+                self._mark(node, ready)
 
     def _mark(self, node: core.Node, ready: str) -> None:
         queue = self.zones.queue_of(zone_of(node))
@@ -66,11 +67,10 @@ class NoExecuteTaints(Worker[Zone]):
         queue.add(node.metadata.name)
         self.queue.add_after(zone_of(node), _PERIOD_SECONDS)
 
-    async def release(self, nodes: Iterable[core.Node]) -> None:
-        """Remove the taints of nodes, which wait for none any more."""
-        for node in nodes:
-            await self._write(node, "True")
-            self.zones.forget(node.metadata.name)
+    async def release(self, node: core.Node) -> None:
+        """Remove the taint of a node, which waits for none any more."""
+        await self._write(node, "True")
+        self.zones.forget(node.metadata.name)
 
     async def reconcile(self, key: Zone) -> float | None:
         queue = self.zones.queue_of(key)

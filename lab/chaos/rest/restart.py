@@ -50,8 +50,8 @@ def facts(state: State) -> Facts:
 
     A node controller that starts takes the taints NoExecute off all nodes, and adds them again one by one, or
     not at all where most nodes of a zone are not ready (kube-controller-manager 1.36, markNodeAsReachable and
-    handleDisruption): those of several nodes that are not ready do not count, and neither do
-    the pods that go with them.
+    handleDisruption): those of several nodes that are not ready do not count, and neither do the pods that
+    go with them.
     """
     unready = {
         node.metadata.name
