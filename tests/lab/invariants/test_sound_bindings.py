@@ -156,7 +156,15 @@ def test_volumes() -> None:
     assert problems_of(mounts, labelled("a"), wants) == unbound
     assert problems_of(mounts, labelled("a"), wants, volume) == unbound
     volume.spec.claimRef.uid = "uid-c"
+    volume.spec.claimRef.namespace, volume.spec.claimRef.name = "default", "c"
     assert problems_of(mounts, labelled("a"), wants, volume) == []
+    assert problems_of(mounts, labelled("a"), wants, volume, removed=volume) == unbound
+    assert problems_of(mounts, labelled("a"), wants, volume, removed=volume, seconds=SECONDS[:3]) == []
+    another = copy_of(volume)
+    another.spec.claimRef.uid = "uid-d"
+    assert problems_of(mounts, labelled("a"), wants, volume, late=another) == []
+    assert problems_of(mounts, labelled("a"), wants, another, volume) == []
+    assert problems_of(mounts, labelled("a"), wants, volume, another) == unbound
     _zone(volume.spec.nodeAffinity.required, "b")
     (problem,) = problems_of(mounts, labelled("a"), wants, volume)
     assert problem.endswith("its volume v is not where the node is")

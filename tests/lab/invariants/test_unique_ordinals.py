@@ -93,6 +93,8 @@ def test_correct_removals(history: History) -> None:
 def test_removals_that_are_not_checked() -> None:
     assert check(removed(member()), "user") == (0, ())
     assert check(removed(member()), "user", "controllers") == (0, ())
+    # The client's answer comes last: it asked for the removal, too.
+    assert check(removed(member()), "scheduler", "user") == (1, ())
     assert check(removed(member(kind="ReplicaSet"))) == (0, ())
     assert check(removed(member()), outcome=Outcome.NOT_FOUND) == (0, ())
     assert check(removed(member()), earlier=1) == (0, ())

@@ -34,7 +34,7 @@ from nominee.machinery.scheduling.volume_matching import SELECTED_NODE
 
 M = TypeVar("M", bound=Message)
 SEEN_SECONDS: Final = 15.0
-"""How long a scheduler may not have seen a change of a node, or the removal of a volume claim."""
+"""How long a scheduler may not have seen a change of a node, or the loss of a volume or its claim."""
 
 
 class SoundBindings(Checker):
@@ -57,7 +57,8 @@ class SoundBindings(Checker):
         exceptions={
             "node-changed": f"the node changed within {SEEN_SECONDS:.0f} s, or the pod was nominated before, "
             "or a volume was asked for there before the scheduler could see the change",
-            "claim-removed": f"a claim that was bound or reserved was removed within {SEEN_SECONDS:.0f} s",
+            "claim-removed": "a claim that was bound or reserved was removed, or lost its volume, within "
+            f"{SEEN_SECONDS:.0f} s",
             **FORMER_POD,
         },
     )
@@ -70,7 +71,7 @@ class SoundBindings(Checker):
         self._nodes_since: dict[str, float] = {}
         """When taints or labels of a node changed last."""
         self._claims_removed: dict[str, float] = {}
-        """When a claim that was in use was removed, by key."""
+        """When a claim that was in use was removed, or lost its volume, by key."""
         self._gone: Counter[str] = Counter()
         """How many pods of a group were removed: perhaps since it was tried."""
         self._chosen: dict[str, tuple[str, float]] = {}
@@ -96,6 +97,9 @@ class SoundBindings(Checker):
             self._waited.add(pod.metadata.uid)
         if revision.value is None and _is_in_use(revision):
             self._claims_removed[revision.key] = revision.time
+        lost = _claim_of_lost_volume(revision)
+        if lost:
+            self._claims_removed[lost] = revision.time
         self._observe_volume_claim(revision)
         old, new = revision.before(NODE), revision.after(NODE)
         if new is not None and (old is None or _placement(old) != _placement(new)):
@@ -233,6 +237,16 @@ def _is_in_use(revision: Revision) -> bool:
     volume_claim, claim = revision.before(PERSISTENT_VOLUME_CLAIM), revision.before(RESOURCE_CLAIM)
     is_bound = volume_claim is not None and bool(volume_claim.spec.volumeName)
     return is_bound or (claim is not None and bool(claim.status.reservedFor))
+
+
+def _claim_of_lost_volume(revision: Revision) -> str:
+    """Return the key of the claim whose volume is removed or no longer names it, or ''."""
+    before, volume = revision.before(PERSISTENT_VOLUME), revision.after(PERSISTENT_VOLUME)
+    if before is None or not before.spec.claimRef.uid:
+        return ""
+    if volume is not None and volume.spec.claimRef.uid == before.spec.claimRef.uid:
+        return ""
+    return PERSISTENT_VOLUME_CLAIM.key(before.spec.claimRef.namespace, before.spec.claimRef.name)
 
 
 def _placement(node: core.Node) -> tuple[object, ...]:

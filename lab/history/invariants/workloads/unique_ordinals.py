@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal
 from nominee.lab.history.invariants.checking.preemptions import PODS_MAX
 from nominee.lab.history.revision import Revision
@@ -43,6 +43,8 @@ class UniqueOrdinals(Checker):
         self._ready_nodes: set[str] = set()
         self._removals: LRUCache[str, tuple[Revision, bool]] = LRUCache(PODS_MAX)
         """The last removal of a pod by key, and whether its containers ran on a ready node."""
+        self._suspects: LRUCache[int, Violation] = LRUCache(PODS_MAX)
+        """Removals by revision, which a client may have asked for that has no answer yet."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a node, or the removal of a pod."""
@@ -73,13 +75,19 @@ class UniqueOrdinals(Checker):
         if component not in _COMPONENTS:
             # It may be the one that removed the pod: a deletion that only marked it is answered, too.
             del self._removals[revision.key]
+            self._suspects.pop(revision.revision, None)
         else:
             self.checked += 1
             if runs:
-                yield self.violation(
+                self._suspects[revision.revision] = self.violation(
                     f"the {component} removed the pod while its containers ran on a node that is ready",
                     revision,
                 )
+        yield from ()
+
+    def finish(self, evidence: Evidence) -> Iterator[Violation]:
+        """Yield the removals that no client asked for."""
+        yield from self._suspects.values()
 
 
 def _runs(pod: core.Pod) -> bool:
