@@ -15,16 +15,14 @@ from enum import Enum, auto
 from typing import Final
 
 from nominee.machinery.api.pb import core
+from nominee.machinery.api.zones import Zone, zone_of
 from nominee.machinery.runtime.queues.token_bucket import TokenBucket
 
 EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
 """The label of nodes that do not count for the state of their zone."""
 _BURST: Final = 1
-_REGIONS: Final = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-_ZONES: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 _UNREADY_MIN: Final = 3
 """So many nodes of a zone must be not ready before it counts as disrupted in part."""
-Zone = tuple[str, str]
 
 
 class ZoneState(Enum):
@@ -69,13 +67,6 @@ class Rates:
         if state is not ZoneState.PARTIAL:
             return self.normal
         return self.secondary if size > self.large_size_threshold else 0.0
-
-
-def zone_of(node: core.Node) -> Zone:
-    """Return the region and zone of a node; the older labels come first (GetZoneKey)."""
-    labels = node.metadata.labels
-    region = next((labels[key] for key in _REGIONS if key in labels), "")
-    return region, next((labels[key] for key in _ZONES if key in labels), "")
 
 
 class TaintQueue:

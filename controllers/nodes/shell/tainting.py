@@ -13,11 +13,12 @@ from nominee.controllers.nodes.taints import (
     plan_no_execute,
     taints_patch,
 )
-from nominee.controllers.nodes.zones import Rates, Zone, Zones, zone_of
+from nominee.controllers.nodes.zones import Rates, Zones
 from nominee.controllers.shell.controller import Context, Worker
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import FailpointError, StatusError, is_conflict, is_not_found
 from nominee.machinery.api.pb import core
+from nominee.machinery.api.zones import Zone, zone_of
 from nominee.machinery.patch.patch_type import PatchType
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.runtime.clock import to_time

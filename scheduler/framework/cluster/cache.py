@@ -11,13 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nominee.machinery.api.pb import core
+from nominee.machinery.api.zones import zone_of
 from nominee.scheduler.framework.cluster.snapshot import Snapshot
 from nominee.scheduler.framework.types import ImageState, NodeInfo, PodInfo
-
-ZONE_LABEL = "topology.kubernetes.io/zone"
-REGION_LABEL = "topology.kubernetes.io/region"
-_OLD_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
-_OLD_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 
 
 class CacheError(Exception):
@@ -158,7 +154,7 @@ class Cache:
             self._structure += 1
         else:
             self._forget_images(info)
-            if _zone_of(info.node) != _zone_of(node):
+            if zone_of(info.node) != zone_of(node):
                 self._leave_zone(info.node)
                 self._enter_zone(node)
                 self._structure += 1
@@ -211,10 +207,10 @@ class Cache:
                 self._images.pop(name, None)
 
     def _enter_zone(self, node: core.Node) -> None:
-        self._zones.setdefault(_zone_of(node), {})[node.metadata.name] = None
+        self._zones.setdefault(zone_of(node), {})[node.metadata.name] = None
 
     def _leave_zone(self, node: core.Node) -> None:
-        zone = _zone_of(node)
+        zone = zone_of(node)
         names = self._zones[zone]
         del names[node.metadata.name]
         if not names:
@@ -255,10 +251,3 @@ class Cache:
                     snapshot.drop(gone)
             snapshot.reorder(names)
             snapshot.structure = self._structure
-
-
-def _zone_of(node: core.Node) -> tuple[str, str]:
-    labels = node.metadata.labels
-    region = labels.get(REGION_LABEL) or labels.get(_OLD_REGION_LABEL) or ""
-    zone = labels.get(ZONE_LABEL) or labels.get(_OLD_ZONE_LABEL) or ""
-    return region, zone

@@ -155,5 +155,5 @@ def _scheduler_names_differ(attempts: Sequence[Attempt]) -> str:
     for name in names:
         if name != names[0]:
             text = "all pods in a single pod group should have the same .spec.schedulerName set, got: "
-            return f'{text}"{names[0]}" and "{name}"'
+            return f'{text}"{name}" and "{names[0]}"'
     return ""

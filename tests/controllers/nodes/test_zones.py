@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nominee.controllers.nodes.zones import EXCLUDED, Change, Rates, TaintQueue, Zones, ZoneState, zone_of
+from nominee.controllers.nodes.zones import EXCLUDED, Change, Rates, TaintQueue, Zones, ZoneState
 from tests.controllers.builders import node
 
 RATES = Rates()
@@ -31,18 +31,6 @@ NORMAL, PARTIAL, FULL = ZoneState.NORMAL, ZoneState.PARTIAL, ZoneState.FULL
 def test_the_state_and_the_rate_of_a_zone(unready: int, ready: int, state: ZoneState, rate: float) -> None:
     assert RATES.state_of([False] * unready + [True] * ready) is state
     assert RATES.of(state, unready + ready) == rate
-
-
-@pytest.mark.parametrize(
-    ("labels", "zone"),
-    [
-        ({}, ("", "")),
-        ({"topology.kubernetes.io/region": "r", "topology.kubernetes.io/zone": "z"}, ("r", "z")),
-        ({"topology.kubernetes.io/zone": "z", "failure-domain.beta.kubernetes.io/zone": "old"}, ("", "old")),
-    ],
-)
-def test_the_zone_of_a_node(labels: dict[str, str], zone: tuple[str, str]) -> None:
-    assert zone_of(node(labels=labels)) == zone
 
 
 def test_a_queue_gives_a_node_each_ten_seconds() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -36,6 +36,7 @@ async def running(
     config: SchedulerConfig | None = None,
     records: bool = False,
     resize_preemption: ResizePreemption = ALPHA,
+    profiles: Sequence[str] = ("default-scheduler",),
 ) -> AsyncIterator[Parts]:
     """The whole scheduler, synced and scheduling; `plugins` at every point that they implement."""
     switched = Gates("scheduler", version, gates)
@@ -47,14 +48,15 @@ async def running(
     config = config or SchedulerConfig()
     binders = tuple(Named(p.name) for p in plugins if isinstance(p, BindPlugin))
     first = PluginSet((*binders, Named("DefaultBinder")))
-    written = ProfileConfig("default-scheduler", plugins={"multiPoint": more, "bind": first})
+    written = [ProfileConfig(name, plugins={"multiPoint": more, "bind": first}) for name in profiles]
     resizes = resize_preemption if switched.enabled(RESIZE_PREEMPTION) else None
-    profile = build_profile(written, classes, registry.default_plugins(switched, resizes))
+    defaults = registry.default_plugins(switched, resizes)
+    built = [build_profile(each, classes, defaults) for each in written]
     for plugin in plugins:
         classes[plugin.name] = lambda args, handle, plugin=plugin: plugin
     metrics = Metrics(CollectorRegistry())
     parts = build(
-        process, config, classes, [profile], cast("Client", api), metrics, records=records,
+        process, config, classes, built, cast("Client", api), metrics, records=records,
         resize_preemption=resize_preemption,
     )  # fmt: skip
     async with anyio.create_task_group() as group:

@@ -101,6 +101,21 @@ async def test_a_condition_whose_write_failed_is_computed_again_from_the_group_a
     assert [each.observedGeneration for each in found.status.conditions] == [2]
 
 
+async def test_the_pods_of_a_group_name_one_scheduler() -> None:
+    api = FakeApi()
+    api.put(node("n1"))
+    api.put(gang(2))
+    async with running(api, gates=GATES, profiles=["default-scheduler", "other"]):
+        put_members(api, "a")
+        put_members(api, "b", schedulerName="other")
+        await api.until(lambda: message(api, "a") != "" and message(api, "b") != "")
+    assert bound(api, "a", "b") == [False, False]
+    assert message(api, "a") == (
+        "all pods in a single pod group should have the same .spec.schedulerName set, "
+        'got: "other" and "default-scheduler"'
+    )
+
+
 async def test_where_not_all_fit_none_is_bound_and_nothing_stays_taken() -> None:
     api = FakeApi()
     api.put(node("n1", cpu="2"))
