@@ -109,7 +109,8 @@ class Sync:
         self.condition("AbleToScale", "SucceededRescale", text)
         note = f"New size: {rescale.replicas}; reason: {rescale.reason}"
         self.events.append(PlannedEvent("SuccessfulRescale", note))
-        history.note_scale(current, rescale.replicas, self.now)
+        if self.hpa.spec.HasField("behavior"):
+            history.note_scale(current, rescale.replicas, self.now)
         self.growth = rescale.replicas - current
         self.hpa.status.desiredReplicas = rescale.replicas
         self.hpa.status.lastScaleTime.CopyFrom(to_time(self.at.now))

@@ -12,12 +12,11 @@ from typing import Final
 
 from nominee.machinery.api.objects import get_condition, is_terminating
 from nominee.machinery.api.pb import core
-from nominee.machinery.resources.pod_resources import is_sidecar
+from nominee.machinery.resources.pod_resources import CPU, is_sidecar, pod_requests
 from nominee.machinery.resources.quantity import milli
 from nominee.machinery.runtime.clock import from_time
 from nominee.machinery.wire.pod_metrics import PodMetrics
 
-_CPU: Final = "cpu"
 _NANO: Final = 1e9
 
 
@@ -124,9 +123,9 @@ def propose(
         for name, each in metrics.items()
         if name not in groups.unready and name not in groups.left_out
     }
-    requests = {} if target.utilization is None else _requests(pods, target)
     if not counted:
         raise MetricError("did not receive metrics for targeted pods (pods might be unready)")
+    requests = {} if target.utilization is None else _requests(pods, target)
     measure = _measure(target, requests)
     ratio, utilization, average = measure(counted)
     unchanged = Proposal(current, average, utilization)
@@ -193,7 +192,7 @@ def _group(
             unready.add(name)
         elif name not in metrics:
             missing.add(name)
-        elif resource == _CPU and _is_starting(pod, metrics[name], settings, now):
+        elif resource == CPU and _is_starting(pod, metrics[name], settings, now):
             unready.add(name)
         else:
             ready += 1
@@ -215,13 +214,14 @@ def _requests(pods: Iterable[core.Pod], target: Target) -> dict[str, int]:
     """Return the requests by pod. Raises: MetricError where a container has none."""
     found = {}
     for pod in pods:
-        of_pod = pod.spec.resources.requests
-        if of_pod and not target.container:
+        if pod.spec.resources.requests and not target.container:
+            # The pod's own requests, and the containers' sums of what it does not request itself.
+            of_pod = pod_requests(pod)
             if target.resource not in of_pod:
                 raise MetricError(
                     f"missing pod-level request for {target.resource} in Pod {pod.metadata.name}"
                 )
-            found[pod.metadata.name] = milli(of_pod[target.resource])
+            found[pod.metadata.name] = of_pod[target.resource] * (1 if target.resource == CPU else 1000)
             continue
         total = 0
         for container in (*pod.spec.containers, *filter(is_sidecar, pod.spec.initContainers)):

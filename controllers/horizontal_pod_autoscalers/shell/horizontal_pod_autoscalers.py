@@ -14,6 +14,7 @@ from nominee.controllers.horizontal_pod_autoscalers.autoscaling import (
 )
 from nominee.controllers.horizontal_pod_autoscalers.normalization import History
 from nominee.controllers.horizontal_pod_autoscalers.replica_calculator import Settings
+from nominee.controllers.planned_events import PlannedEvent
 from nominee.controllers.shell import metrics
 from nominee.controllers.shell.controller import Context, Controller
 from nominee.machinery.api import kinds
@@ -78,6 +79,7 @@ class HorizontalPodAutoscalerController(Controller):
                 await self.client.update(sync.hpa, subresource="status")
             except StatusError as error:
                 failed = True
+                self.record(hpa, PlannedEvent("FailedUpdateStatus", str(error), "Warning"))
                 self.log.warning("the status was not written", key=str(key), error=str(error))
         self._measure(sync, self.clock.monotonic() - begun, failed=failed)
         return self._period

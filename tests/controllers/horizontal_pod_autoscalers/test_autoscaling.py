@@ -89,6 +89,16 @@ def test_usage_above_the_target() -> None:
     assert sync.hpa.status.lastScaleTime.seconds == int(NOW)
 
 
+@pytest.mark.parametrize("behavior", [True, False])
+def test_a_scale_counts_for_later_policies_with_a_behavior(behavior: bool) -> None:
+    hpa, history = autoscaler(), History()
+    if behavior:
+        hpa.spec.behavior.SetInParent()
+    sync = Sync.of(hpa, moment())
+    sync.rescale_done(Rescale(4, "because"), 2, history)
+    assert history.change(60, sync.now) == (2 if behavior else 0)
+
+
 def test_usage_at_the_target_changes_nothing() -> None:
     sync, rescale = synced(autoscaler(), 3, "50m")
     assert rescale is None

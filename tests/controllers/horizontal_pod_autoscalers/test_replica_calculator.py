@@ -100,7 +100,7 @@ def test_the_average_and_the_utilization_are_those_of_the_pods_that_count() -> N
         ([], [], "no pods returned by selector while calculating replica count"),
         (three(request=""), [1, 1, 1], "missing request for cpu in container main of Pod c"),
         (
-            [pod("a", phase="Pending")],
+            [pod("a", phase="Pending", request="")],
             [1],
             "did not receive metrics for targeted pods (pods might be unready)",
         ),
@@ -121,6 +121,16 @@ def test_requests_of_sidecars_and_of_the_pod() -> None:
     assert proposal(HALF, [side], [100], TOLERANCES) == Proposal(1, 100, 50)
     side.spec.resources.requests["cpu"].string = "400m"
     assert proposal(HALF, [side], [100], TOLERANCES) == Proposal(1, 100, 25)
+    del side.spec.resources.requests["cpu"]
+    side.spec.resources.requests["memory"].string = "1Gi"
+    assert proposal(HALF, [side], [100], TOLERANCES) == Proposal(1, 100, 50)
+    side.spec.overhead["cpu"].string = "200m"
+    assert proposal(HALF, [side], [100], TOLERANCES) == Proposal(1, 100, 25)
+    for container in (*side.spec.containers, *side.spec.initContainers):
+        container.resources.requests.clear()
+    side.spec.overhead.clear()
+    with pytest.raises(MetricError, match="missing pod-level request for cpu in Pod a"):
+        proposal(HALF, [side], [100], TOLERANCES)
 
 
 def test_the_usage_of_pods_and_containers() -> None:

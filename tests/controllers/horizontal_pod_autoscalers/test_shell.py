@@ -219,6 +219,17 @@ async def test_an_error_while_the_target_is_scaled_is_not_of_its_scale(moment: s
         tasks.cancel_scope.cancel()
 
 
+async def test_a_status_that_is_refused_leaves_an_event() -> None:
+    async with anyio.create_task_group() as tasks:
+        world = World(tasks)
+        world.api.rejections["update/status"] = [errors.conflict(kinds.DEPLOYMENT, "web", "refused")]
+        await world.restart()
+        await world.clock.advance(PERIOD_SECONDS + 1)
+        (text,) = (text for reason, name, text in world.api.events if reason == "FailedUpdateStatus")
+        assert text.endswith("refused")
+        tasks.cancel_scope.cancel()
+
+
 async def test_reconciliations_are_measured() -> None:
     """pkg/controller/podautoscaler/monitor/metrics.go."""
     ups = _value("reconciliations_total", action="scale_up", error="none")
