@@ -51,6 +51,13 @@ HELD = {
     "allocatable shrank": History().put(NODE, A, B, node("n1", cpu="1")),
     "fits again": History().put(NODE, A, B, node("n1", cpu="1")).delete(A).put(NODE, C),
     "allocated before it shrank, reported after": History().put(NODE, A, node("n1", cpu="1"), B),
+    "bound before it shrank, reported long after": (
+        History().put(NODE, A, pod("b", node="n1", cpu="1"), node("n1", cpu="1"), *HEARTBEATS, B)
+    ),
+    "shrank before an absence": (
+        History().put(lease("n1"), NODE, A, node("n1", cpu="1")).wait(65)
+        .put(lease("n1"), B, *[lease("n1"), node("other")] * 12)
+    ),
     "fewer pods on a node that shrank": (
         History().put(NODE, A, B, node("n1", cpu="500m"), *HEARTBEATS).delete(A)
     ),

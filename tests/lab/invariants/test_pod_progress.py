@@ -7,6 +7,7 @@ from google.protobuf.message import Message
 
 from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import coordination, core
 from tests.lab.invariants.histories import BEGIN, History, lease, node, pod, result_of, violations_of
 
@@ -138,8 +139,20 @@ def refused(message: str) -> core.Pod:
 ASSIGNED = refused('running Bind plugin "DefaultBinder": pod p is already assigned to node "n1"')
 
 
-def test_the_binding_of_another_leader_may_be_refused() -> None:
-    history = History().put(leader("s1"), scheduled(), leader("s2"), ASSIGNED)
+def test_a_gated_pod_is_judged_when_its_condition_is_written() -> None:
+    former, gated = pod("p", uid="former"), pod("p")
+    gated.spec.schedulingGates.add(name="wait")
+    reached = copy_of(gated)
+    reached.status.conditions.add(type="PodScheduled", status="False", reason="Unschedulable")
+    later = copy_of(reached)
+    later.status.resourceClaimStatuses.add(name="gpu", resourceClaimName="c")
+    history = History().put(former).delete(former).put(gated, reached, *[node("n1")] * 20, later)
+    assert violations_of(PodProgress, history) == []
+
+
+@pytest.mark.parametrize("failed", [ASSIGNED, late_failure(), refused("no answer")])
+def test_an_attempt_may_fail_beside_the_binding_of_another_leader(failed: core.Pod) -> None:
+    history = History().put(leader("s1"), scheduled(), leader("s2"), failed)
     result = result_of(PodProgress, history)
     assert (result.violations, result.exceptions) == ((), {"new-leader": 1})
 
@@ -149,10 +162,9 @@ def test_the_binding_of_another_leader_may_be_refused() -> None:
     [
         History().put(leader("s1"), scheduled(), leader("s1"), ASSIGNED),
         History().put(leader("s1"), leader("s2")).wait(60).put(scheduled(), ASSIGNED),
-        History().put(leader("s1"), scheduled(), leader("s2"), late_failure()),
-        History().put(leader("s1"), scheduled(), leader("s2"), refused("no answer")),
+        History().put(leader("s1"), scheduled(), *[node("n1")] * 20, leader("s2"), ASSIGNED),
     ],
-    ids=["the same leader", "long before", "no binding", "another error"],
+    ids=["the same leader", "long before", "bound long before"],
 )
 def test_a_new_leader_explains_no_other_failure(history: History) -> None:
     assert len(violations_of(PodProgress, history)) == 1
@@ -230,6 +242,18 @@ def test_a_node_that_changed_may_reject_its_pods(writes: tuple[Message, ...]) ->
     result = result_of(LateRejections, History().put(node("n1"), *writes, failed("OutOfcpu")))
     assert result.violations == ()
     assert result.exceptions == {"node-changed": 1}
+
+
+def test_a_node_that_lost_a_label_shortly_before_the_binding_may_reject_its_pods() -> None:
+    zone = node("n1")
+    zone.metadata.labels["zone"] = "a"
+    bound, rejected = pod("p", node="n1"), failed("NodeAffinity")
+    before = History().put(zone, node("n1"), bound, RUNS, *[node("n2")] * 20, rejected)
+    assert result_of(LateRejections, before).exceptions == {"node-changed": 1}
+    long_before = History().put(zone, node("n1"), *[node("n2")] * 20, bound, RUNS, rejected)
+    added = History().put(node("n1"), zone, bound, RUNS, rejected)
+    for history in (long_before, added):
+        assert len(violations_of(LateRejections, history)) == 1
 
 
 @pytest.mark.parametrize(("writes", "count"), [(0, 0), (6, 1)])

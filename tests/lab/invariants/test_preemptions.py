@@ -6,7 +6,8 @@ import pytest
 
 from nominee.lab.history.invariants.preemption.redundant_victims import RedundantVictims
 from nominee.lab.history.invariants.preemption.victim_priority import VictimPriority
-from tests.lab.invariants.histories import History, event, node, pod, result_of, violations_of
+from nominee.machinery.api.objects import copy_of
+from tests.lab.invariants.histories import History, event, lease, node, pod, result_of, violations_of
 
 MARKED = {"DisruptionTarget": "PreemptionByScheduler"}
 
@@ -140,3 +141,13 @@ def test_a_mark_may_reach_a_pod_that_was_created_again(writes: int, count: int) 
     result = result_of(VictimPriority, history)
     assert len(result.violations) == count
     assert result.exceptions == ({} if count else {"former-object": 1})
+
+
+@pytest.mark.parametrize(("absent", "others", "count"), [(65, 0, 0), (0, 65, 1)])
+def test_a_preemptor_that_is_gone_while_no_api_server_ran(absent: int, others: int, count: int) -> None:
+    high, victim = pod("h", priority=10), pod("v", node="n1", priority=1)
+    marked = copy_of(victim)
+    marked.status.conditions.add(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+    history = History().put(lease("n1"), victim, high).delete(high)
+    history.put(*[node("other")] * others).wait(absent).put(lease("n1"), marked)
+    assert len(violations_of(VictimPriority, history)) == count

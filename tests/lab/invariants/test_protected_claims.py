@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nominee.lab.history.invariants.claims.protected_claims import ProtectedClaims
+from nominee.machinery.api.objects import copy_of
 from nominee.machinery.api.pb import core, devices
 from tests.lab.invariants.histories import History, node, pod, result_of, violations_of
 
@@ -23,10 +24,11 @@ def claim(volume: str = "v") -> core.PersistentVolumeClaim:
     return found
 
 
-def volume() -> core.PersistentVolume:
+def volume(phase: str = "Bound") -> core.PersistentVolume:
     found = core.PersistentVolume()
     found.metadata.name, found.metadata.uid = "v", "uid-v"
     found.spec.claimRef.name, found.spec.claimRef.uid = "c", "uid-c"
+    found.status.phase = phase
     return found
 
 
@@ -52,7 +54,9 @@ def test_a_volume() -> None:
     assert violation.message == "it was removed, and the claim c has it"
     other = History().put(volume(), claim("other")).delete(volume())
     after = History().put(volume(), claim()).delete(claim()).delete(volume())
-    assert violations_of(ProtectedClaims, other) == violations_of(ProtectedClaims, after) == []
+    reserved = History().put(volume("Available"), claim()).delete(volume("Available"))
+    for allowed in (other, after, reserved):
+        assert violations_of(ProtectedClaims, allowed) == []
 
 
 def test_a_resource_claim() -> None:
@@ -62,3 +66,9 @@ def test_a_resource_claim() -> None:
     assert violations_of(ProtectedClaims, free) == []
     reserved.status.reservedFor.add(resource="pods", name="p", uid="uid-p")
     assert violations_of(ProtectedClaims, History().put(reserved, user(), *SECONDS).delete(reserved))
+    protected = copy_of(reserved)
+    protected.metadata.finalizers.append("resource.kubernetes.io/delete-protection")
+    under_way = History().put(user(), reserved, protected).delete(protected)
+    assert violations_of(ProtectedClaims, under_way) == []
+    later = History().put(user(), reserved, protected, *SECONDS).delete(protected)
+    assert len(violations_of(ProtectedClaims, later)) == 1

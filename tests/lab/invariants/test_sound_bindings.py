@@ -174,6 +174,32 @@ def test_volumes() -> None:
     assert problems_of(mounts, labelled("a"), wants, removed=wants, seconds=SECONDS[:3]) == unbound
 
 
+def test_a_node_that_changed_does_not_reach_a_volume_or_devices() -> None:
+    mounts, uses = pod("p"), pod("p")
+    mounts.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = "c"
+    wants, volume = core.PersistentVolumeClaim(), core.PersistentVolume()
+    wants.metadata.name, wants.metadata.namespace, wants.metadata.uid = "c", "default", "uid-c"
+    wants.spec.volumeName = volume.metadata.name = "v"
+    volume.spec.claimRef.uid = "uid-c"
+    _zone(volume.spec.nodeAffinity.required, "a")
+    assert problems_of(mounts, labelled("a"), wants, volume, late=labelled("b")) == []
+    assert len(problems_of(mounts, labelled("a"), labelled("b"), wants, volume)) == 1
+    uses.spec.resourceClaims.add(name="gpu", resourceClaimName="c")
+    devices_in_a = claim(uid="uid-p", zone="a")
+    assert problems_of(uses, labelled("a"), devices_in_a, late=labelled("b")) == []
+    assert len(problems_of(uses, labelled("a"), labelled("b"), devices_in_a)) == 1
+
+
+def test_a_taint_whose_value_changed() -> None:
+    old, tolerant = node("n1", taints=["team"]), pod("p")
+    old.spec.taints[0].value = "a"
+    new = copy_of(old)
+    new.spec.taints[0].value = "b"
+    tolerant.spec.tolerations.add(key="team", operator="Equal", value="a", effect="NoSchedule")
+    assert problems_of(tolerant, old, late=new) == []
+    assert len(problems_of(tolerant, old, new)) == 1
+
+
 def test_a_volume_that_comes_long_after_its_node_was_chosen() -> None:
     mounts, tainted = pod("p"), node("n1", taints=["full"])
     mounts.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = "c"

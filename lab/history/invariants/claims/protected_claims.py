@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
@@ -12,6 +13,8 @@ from nominee.machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLA
 from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.volume_claims import claims_of
+
+_UNDER_WAY_SECONDS: Final = 2.0
 
 
 class ProtectedClaims(Checker):
@@ -26,7 +29,11 @@ class ProtectedClaims(Checker):
         name="claims-in-use-stay",
         description="No claim is removed that a pod on a node uses, and no volume that is bound to a claim.",
         checks="removals of volume claims, volumes and resource claims",
-        exceptions={"bound-late": "the pod was bound when the claim was being deleted already"},
+        exceptions={
+            "bound-late": "the pod was bound when the claim was being deleted already",
+            "deletion-under-way": f"the claim got its first finalizer up to {_UNDER_WAY_SECONDS:g} s before: "
+            "a DELETE looks at finalizers once, when it has read the object",
+        },
     )
     kinds = frozenset({POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, RESOURCE_CLAIM})
 
@@ -40,6 +47,8 @@ class ProtectedClaims(Checker):
         """The volume of each volume claim, by uid."""
         self._deleted: dict[str, int] = {}
         """The revision at which the deletion of an object began, by key."""
+        self._finalized: dict[str, float] = {}
+        """When an object got its first finalizer, by key."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a pod or a claim, or check a removal."""
@@ -51,12 +60,19 @@ class ProtectedClaims(Checker):
             self._claims[claim.metadata.uid] = claim.spec.volumeName
         if revision.object is not None and metadata_of(revision.object).HasField("deletionTimestamp"):
             self._deleted.setdefault(revision.key, revision.revision)
+        if _gets_finalizers(revision):
+            self._finalized[revision.key] = revision.time
         if revision.value is None and not revision.is_state:
             began = self._deleted.pop(revision.key, revision.revision)
             yield from self._check_removal(revision, began)
 
     def _check_removal(self, revision: Revision, began: int) -> Iterator[Violation]:
         self.checked += 1
+        finalized = self._finalized.pop(revision.key, float("-inf"))
+        is_under_way = self.served_time.between(finalized, revision.time) <= _UNDER_WAY_SECONDS
+        if began == revision.revision and is_under_way:
+            self.allow("deletion-under-way")
+            return
         for binding in list(self._bound.values()):
             pod = binding.after(POD)
             if pod is None or not _uses(pod, revision):
@@ -71,7 +87,13 @@ class ProtectedClaims(Checker):
         volume, former = revision.before(PERSISTENT_VOLUME), revision.before(PERSISTENT_VOLUME_CLAIM)
         if former is not None:
             self._claims.pop(former.metadata.uid, None)
-        if volume is not None and self._claims.get(volume.spec.claimRef.uid) == volume.metadata.name:
+        # Protected is a volume whose phase says that it is bound (pv_protection_controller.go, isBeingUsed).
+        is_bound = volume is not None and volume.status.phase == "Bound"
+        if (
+            volume is not None
+            and is_bound
+            and self._claims.get(volume.spec.claimRef.uid) == volume.metadata.name
+        ):
             yield self.violation(
                 f"it was removed, and the claim {volume.spec.claimRef.name} has it", revision
             )
@@ -87,6 +109,17 @@ class ProtectedClaims(Checker):
             self._bound[pod.metadata.uid] = revision
         if is_terminal(pod):
             self._ended.add(pod.metadata.uid)
+
+
+def _gets_finalizers(revision: Revision) -> bool:
+    """Return whether an object that had no finalizers has some."""
+    before, after = revision.previous, revision.object
+    return (
+        before is not None
+        and after is not None
+        and not metadata_of(before).finalizers
+        and bool(metadata_of(after).finalizers)
+    )
 
 
 def _uses(pod: core.Pod, removal: Revision) -> bool:

@@ -71,6 +71,10 @@ class _Node:
     shrunk: Resources = field(default_factory=dict)
     """By resource that shrank: how much may stay allocated until it fits again."""
     shrunk_at: float = 0.0
+    bound: set[str] = field(default_factory=set)
+    """The pods, by uid, that are bound to the node and have not been reported."""
+    coming: set[str] = field(default_factory=set)
+    """Those that were bound when allocatable shrank: the kubelet may have admitted them before."""
     excess: _Excess | None = None
 
     def set(self, uid: str, share: _Share | None) -> None:
@@ -78,7 +82,12 @@ class _Node:
         former = self.shares.pop(uid, None)
         if former is not None:
             self.total = subtract(self.total, former.resources)
+        self.bound.discard(uid)
         if share is not None:
+            if uid in self.coming:
+                self.shrunk = {
+                    name: kept + share.resources.get(name, 0) for name, kept in self.shrunk.items()
+                }
             self.shares[uid] = share
             self.total = add(self.total, share.resources)
 
@@ -90,14 +99,20 @@ class _Node:
         smaller = [name for name, former in self.allocatable.items() if allocatable.get(name, 0) < former]
         self.shrunk |= {name: self.total.get(name, 0) for name in smaller}
         self.shrunk_at = time
+        self.coming = set(self.bound)
         self.allocatable = allocatable
         return any(allocatable.get(name, 0) < self.shrunk[name] for name in smaller)
 
-    def follow_shrinking(self, time: float) -> None:
-        """Lower the allowed excess as pods end. Until it has settled it rises as well: writes may be late."""
+    def follow_shrinking(self, seconds: float) -> None:
+        """Lower the allowed excess as pods end. Until it has settled it rises as well: writes may be late.
+
+        `seconds` have passed since it shrank, in which a kubelet could report.
+        """
+        if seconds >= REPORTED_SECONDS:
+            self.coming.clear()
         for name, kept in list(self.shrunk.items()):
             total = self.total.get(name, 0)
-            if time - self.shrunk_at < SETTLE_SECONDS:
+            if seconds < SETTLE_SECONDS:
                 self.shrunk[name] = total
             elif total <= self.allocatable.get(name, 0):
                 del self.shrunk[name]
@@ -206,6 +221,8 @@ class Allocations(Checker):
                 share = None if resources is None else _Share(revision.subject, resources)
                 if share != former:
                     self._set(node, uid, share)
+                elif resources is None and not is_terminal(pod):
+                    self._nodes.setdefault(node, _Node()).bound.add(uid)
                 changed.append(node)
         return tuple(dict.fromkeys(changed))
 
@@ -234,7 +251,8 @@ class Allocations(Checker):
         if node is None or not node.exists:
             return
         self.checked += 1
-        node.follow_shrinking(revision.time)
+        if node.shrunk:
+            node.follow_shrinking(self._seconds(name, node.shrunk_at, revision.time))
         exceeded, excess = node.exceeded(), node.excess
         if not exceeded:
             yield from self._end(node)
@@ -247,7 +265,7 @@ class Allocations(Checker):
         if excess.is_reported:
             return
         excess.lasting = self._lasting(name, node, excess, revision.time) or excess.lasting
-        may_have_ended = self._seconds(name, excess, revision.time) < REPORTED_SECONDS
+        may_have_ended = self._seconds(name, excess.since, revision.time) < REPORTED_SECONDS
         if excess.lasting is not None and not (excess.explaining and may_have_ended):
             excess.is_reported = True
             yield excess.lasting
@@ -266,7 +284,7 @@ class Allocations(Checker):
 
     def _lasting(self, name: str, node: _Node, excess: _Excess, now: float) -> Violation | None:
         """Return the violation by an excess that has lasted, unless a pod explains it that was preempted."""
-        seconds = self._seconds(name, excess, now)
+        seconds = self._seconds(name, excess.since, now)
         if seconds < SETTLE_SECONDS:
             return None
         if seconds < REPORTED_SECONDS and not node.exceeded(self._preempted):
@@ -284,9 +302,9 @@ class Allocations(Checker):
             objects=(f"Node {name}", *[share.subject for share in node.shares.values()][:OBJECTS_MAX]),
         )
 
-    def _seconds(self, name: str, excess: _Excess, now: float) -> float:
-        """Return for how long a kubelet has had the chance to report the pods of an excess."""
-        begin, end = self._leases.time_of_kubelet(name, excess.since, now)
+    def _seconds(self, name: str, since: float, now: float) -> float:
+        """Return for how long a kubelet has had the chance to report its pods."""
+        begin, end = self._leases.time_of_kubelet(name, since, now)
         return self.served_time.between(begin, end) if begin < end else 0.0
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:

@@ -25,6 +25,8 @@ _REASONS: Final = frozenset({
 OUT_OF: Final = "OutOf"
 """The reasons OutOfcpu, OutOfpods and so on begin with it."""
 PREEMPTED: Final = "Preempting"
+_STALE_SECONDS: Final = 15.0
+"""How long a change of a node may not have been seen."""
 _RESTART_SECONDS: Final = 5.0
 _REPORTED_SECONDS: Final = 35.0
 """How late the end of a pod may be reported: a call may have no answer until its deadline, 30 s."""
@@ -66,7 +68,8 @@ class LateRejections(Checker):
         description="A pod whose containers the kubelet has reported is not Failed by admission.",
         checks="pods that failed by admission",
         exceptions={
-            "node-changed": "the node's labels or allocatable resources changed after the pod was bound",
+            "node-changed": "the node's labels or allocatable resources changed after the pod was bound, or "
+            f"were taken away up to {_STALE_SECONDS:.0f} s before",
             "victim-counted": "the end of a pod that the kubelet had preempted was written within "
             f"{_RESTART_SECONDS:g} s before: a kubelet that restarts meanwhile counts it, and orders pods by "
             "their creation in whole seconds (kubernetes/kubernetes#141210)",
@@ -81,7 +84,9 @@ class LateRejections(Checker):
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._changed: dict[str, int] = {}
-        self._bound: dict[str, int] = {}
+        self._reduced: dict[str, float] = {}
+        """When a node lost a label's value or some of its allocatable resources."""
+        self._bound: dict[str, Revision] = {}
         """The revisions at which pods got their node: a kubelet admits them before it reports containers."""
         self._admitted: dict[str, Revision] = {}
         self._preempted: dict[str, float] = {}
@@ -109,7 +114,7 @@ class LateRejections(Checker):
             return
         before = same_pod_before(revision)
         if pod.spec.nodeName:
-            self._bound.setdefault(pod.metadata.uid, revision.revision)
+            self._bound.setdefault(pod.metadata.uid, revision)
             self._note_early(before, pod, revision)
         self._note_end(before, pod, revision.time)
         admitted = self._admitted.get(pod.metadata.uid)
@@ -173,21 +178,28 @@ class LateRejections(Checker):
 
     def _observe_node(self, revision: Revision) -> None:
         before, node = revision.before(NODE), revision.after(NODE)
-        if (
-            before is None
-            or node is None
-            or before.metadata.labels != node.metadata.labels
-            or (before.status != node.status and node_allocatable(before) != node_allocatable(node))
-        ):
+        if before is None or node is None:
             self._changed[revision.name] = revision.revision
+            return
+        if before.metadata.labels == node.metadata.labels and before.status == node.status:
+            return
+        old, new = node_allocatable(before), node_allocatable(node)
+        if before.metadata.labels != node.metadata.labels or old != new:
+            self._changed[revision.name] = revision.revision
+        lost = before.metadata.labels.items() - node.metadata.labels.items()
+        if lost or any(new.get(name, 0) < number for name, number in old.items()):
+            self._reduced[revision.name] = revision.time
 
     def _check(self, pod: core.Pod, admitted: Revision | None, revision: Revision) -> Iterator[Violation]:
         self.checked += 1
         if admitted is None:
             return
         uid, node = pod.metadata.uid, pod.spec.nodeName
-        bound = self._bound.get(uid, admitted.revision)
-        if self._changed.get(node, 0) > bound:
+        bound = self._bound.get(uid, admitted)
+        # Scheduler and kubelet may both have seen the node as it was before.
+        reduced = self._reduced.get(node)
+        is_stale = reduced is not None and self.served_time.between(reduced, bound.time) < _STALE_SECONDS
+        if self._changed.get(node, 0) > bound.revision or is_stale:
             self.allow("node-changed")
             return
         preempted = self._preempted.get(node, 0.0)
@@ -195,7 +207,7 @@ class LateRejections(Checker):
             self.allow("victim-counted")
             return
         is_out = pod.status.reason.startswith(OUT_OF)
-        if is_out and self._is_admitted_after(pod, bound):
+        if is_out and self._is_admitted_after(pod, bound.revision):
             self.allow("admitted-first")
             return
         violation = self.violation(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from cachetools import LRUCache
+
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.former_objects import FORMER_OBJECT, FormerObjects
@@ -15,10 +17,11 @@ from nominee.machinery.api.kinds import LEASE, POD
 from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core
 
+_PODS_MAX: Final = 10_000
 _ORDER: Final = {"": 0, "Pending": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 """Phases in the order in which a pod has them. A pod whose node is lost may be Unknown at any time."""
-_ASSIGNED: Final = "is already assigned to node"
-"""In the API server's answer to the binding of a bound pod."""
+_BOUND_SECONDS: Final = 15.0
+"""How long a scheduler may not have seen the binding by another one."""
 
 
 class PodProgress(Checker):
@@ -36,8 +39,8 @@ class PodProgress(Checker):
         checks="bindings of pods and changes of their statuses",
         exceptions={
             **FORMER_OBJECT,
-            "new-leader": "another scheduler became the leader shortly before; the binding failed of the one "
-            "whose watch did not have the binding of the other yet",
+            "new-leader": "another scheduler became the leader shortly before; an attempt failed of the one "
+            f"whose watch did not have the other's binding yet, {_BOUND_SECONDS:.0f} s old at most",
         },
     )
     kinds = frozenset({POD, LEASE})
@@ -46,6 +49,8 @@ class PodProgress(Checker):
         super().__init__(settings)
         self._former = FormerObjects()
         self._leaders = Leaders("kube-scheduler")
+        self._bound_at: LRUCache[str, float] = LRUCache(_PODS_MAX)
+        """When a pod got its node, by uid."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Compare a pod with its former state."""
@@ -54,7 +59,11 @@ class PodProgress(Checker):
             return
         self._former.observe(revision)
         pod, before = revision.after(POD), same_pod_before(revision)
-        if pod is None or before is None:
+        if pod is None:
+            return
+        if pod.spec.nodeName and (before is None or not before.spec.nodeName):
+            self._bound_at[pod.metadata.uid] = revision.time
+        if before is None:
             return
         if before.status == pod.status and before.spec.nodeName == pod.spec.nodeName:
             return
@@ -64,12 +73,17 @@ class PodProgress(Checker):
                 yield self.violation(problem, revision)
             elif self._former.may_reach(revision, self.served_time):
                 self.allow("former-object")
-            elif _is_refused(pod) and self._leaders.changed_before(revision.time):
+            elif self._is_recent(pod, revision.time) and self._leaders.changed_before(revision.time):
                 self.allow("new-leader")
             else:
                 yield self.violation(problem, revision)
         for problem in _problems(before, pod):
             yield self.violation(problem, revision)
+
+    def _is_recent(self, pod: core.Pod, now: float) -> bool:
+        """Return whether a scheduler may not have seen yet that the pod was bound."""
+        bound_at = self._bound_at.get(pod.metadata.uid)
+        return bound_at is not None and self.served_time.between(bound_at, now) < _BOUND_SECONDS
 
 
 def _problems(before: core.Pod, pod: core.Pod) -> Iterator[str]:
@@ -86,7 +100,8 @@ def _problems(before: core.Pod, pod: core.Pod) -> Iterator[str]:
 def _scheduled(before: core.Pod, pod: core.Pod) -> Iterator[str]:
     old = get_condition(before.status.conditions, "PodScheduled")
     new = get_condition(pod.status.conditions, "PodScheduled")
-    if new is not None and pod.spec.schedulingGates and new.reason not in ("", "SchedulingGated"):
+    is_tried = new is not None and new != old and new.reason not in ("", "SchedulingGated")
+    if new is not None and pod.spec.schedulingGates and is_tried:
         yield f"the pod has scheduling gates, and its PodScheduled became {new.status} ({new.reason})"
     if not pod.spec.nodeName:
         return
@@ -106,12 +121,6 @@ def _may_be_patch(before: core.Pod, pod: core.Pod) -> bool:
     condition = get_condition(pod.status.conditions, "PodScheduled")
     is_false = condition is not None and condition.status == "False"
     return is_false and before.spec.nodeName == pod.spec.nodeName
-
-
-def _is_refused(pod: core.Pod) -> bool:
-    """Return whether PodScheduled says that a binding was refused, since the pod had a node."""
-    condition = get_condition(pod.status.conditions, "PodScheduled")
-    return condition is not None and condition.reason == "SchedulerError" and _ASSIGNED in condition.message
 
 
 def _goes_back(old: str, new: str) -> bool:

@@ -137,22 +137,35 @@ class SoundBindings(Checker):
             yield self.violation("the pod was bound, and has scheduling gates", seen)
         # What it used may be given back if it has ended before the answer came.
         has_ended = is_terminal(pod) or is_terminating(pod)
-        for problem in (
-            ()
-            if has_ended
-            else (*self._claims(pod, node, answer.begin_time), *self._volumes(pod, node, answer))
-        ):
-            yield self.violation(f"the pod was bound to node {answer.node!r}, and {problem}", seen)
-        problem, waited = _problem_of_node(pod, node), answer.uid in self._waited
+        chosen_at = min(self._times_of_choice(pod, answer))
+        if not has_ended:
+            for problem in (*self._claims(pod, chosen_at), *self._volumes(pod, chosen_at)):
+                yield self.violation(f"the pod was bound to node {answer.node!r}, and {problem}", seen)
+        problems, waited = list(self._problems_of_node(pod, node, has_ended)), answer.uid in self._waited
         self._waited.discard(answer.uid)
-        if not problem:
+        if not problems:
             return
         since = self._nodes_since[NODE.key("", answer.node)]
-        began = min(self._times_of_choice(pod, answer))
-        if waited or self.served_time.between(since, began) < SEEN_SECONDS:
+        if waited or self.served_time.between(since, chosen_at) < SEEN_SECONDS:
             self.allow("node-changed")
-        else:
+            return
+        for problem in problems:
             yield self.violation(f"the pod was bound to node {answer.node!r}, {problem}", seen)
+
+    def _problems_of_node(self, pod: core.Pod, node: core.Node, has_ended: bool) -> Iterator[str]:
+        problem = _problem_of_node(pod, node)
+        if problem:
+            yield problem
+        if has_ended:
+            return
+        for _, name in _resource_claims(pod):
+            claim = self._get(RESOURCE_CLAIM, pod.metadata.namespace, name)
+            if claim is not None and not _reaches(claim.status.allocation.nodeSelector, node):
+                yield f"and its claim {name} has devices that the node does not reach"
+        for name in claims_of(pod):
+            volume = self._volume_of(pod, name)
+            if volume is not None and not _reaches(volume.spec.nodeAffinity.required, node):
+                yield f"and its volume {volume.metadata.name} is not where the node is"
 
     def _times_of_choice(self, pod: core.Pod, answer: Answer) -> Iterator[float]:
         """Yield when, at the latest, the node was chosen for the pod.
@@ -186,20 +199,14 @@ class SoundBindings(Checker):
         revision = self._newest.get(kind.key(namespace, name))
         return None if revision is None else revision.after(kind)
 
-    def _claims(self, pod: core.Pod, node: core.Node, now: float) -> Iterator[str]:
-        made = {each.name: each.resourceClaimName for each in pod.status.resourceClaimStatuses}
-        for each in pod.spec.resourceClaims:
-            name = each.resourceClaimName or made.get(each.name, "")
-            if not name and each.name in made:
-                continue  # its template needs no claim
+    def _claims(self, pod: core.Pod, now: float) -> Iterator[str]:
+        for entry, name in _resource_claims(pod):
             claim = self._get(RESOURCE_CLAIM, pod.metadata.namespace, name)
             if claim is None or not claim.status.HasField("allocation"):
-                problem = f"its claim {each.name!r} is not allocated"
+                problem = f"its claim {entry!r} is not allocated"
             elif all(user.uid != pod.metadata.uid for user in claim.status.reservedFor):
                 problem = f"its claim {name} is not reserved for it"
             else:
-                if not _reaches(claim.status.allocation.nodeSelector, node):
-                    yield f"its claim {name} has devices that the node does not reach"
                 continue
             yield from self._unless_lost(problem, pod, RESOURCE_CLAIM.key(pod.metadata.namespace, name), now)
 
@@ -218,18 +225,29 @@ class SoundBindings(Checker):
         removed = self._claims_removed.get(key)
         return removed is not None and self.served_time.between(removed, now) < SEEN_SECONDS
 
-    def _volumes(self, pod: core.Pod, node: core.Node, answer: Answer) -> Iterator[str]:
+    def _volumes(self, pod: core.Pod, now: float) -> Iterator[str]:
         for name in claims_of(pod):
-            key = PERSISTENT_VOLUME_CLAIM.key(answer.namespace, name)
-            if self._was_removed(key, answer.begin_time):
+            if self._was_removed(PERSISTENT_VOLUME_CLAIM.key(pod.metadata.namespace, name), now):
                 self.allow("claim-removed")
-                continue
-            claim = self._get(PERSISTENT_VOLUME_CLAIM, answer.namespace, name)
-            volume = None if claim is None else self._get(PERSISTENT_VOLUME, "", claim.spec.volumeName)
-            if claim is None or volume is None or volume.spec.claimRef.uid != claim.metadata.uid:
+            elif self._volume_of(pod, name) is None:
                 yield f"its volume claim {name} is not bound on both sides"
-            elif not _reaches(volume.spec.nodeAffinity.required, node):
-                yield f"its volume {claim.spec.volumeName} is not where the node is"
+
+    def _volume_of(self, pod: core.Pod, name: str) -> core.PersistentVolume | None:
+        """Return the volume of a volume claim, if they are bound on both sides."""
+        claim = self._get(PERSISTENT_VOLUME_CLAIM, pod.metadata.namespace, name)
+        volume = None if claim is None else self._get(PERSISTENT_VOLUME, "", claim.spec.volumeName)
+        if claim is None or volume is None or volume.spec.claimRef.uid != claim.metadata.uid:
+            return None
+        return volume
+
+
+def _resource_claims(pod: core.Pod) -> Iterator[tuple[str, str]]:
+    """Yield the name of each claim in the spec, and the name of its object, which may be ''."""
+    made = {each.name: each.resourceClaimName for each in pod.status.resourceClaimStatuses}
+    for each in pod.spec.resourceClaims:
+        name = each.resourceClaimName or made.get(each.name, "")
+        if name or each.name not in made:  # a template may need no claim
+            yield each.name, name
 
 
 def _is_in_use(revision: Revision) -> bool:
@@ -250,7 +268,7 @@ def _claim_of_lost_volume(revision: Revision) -> str:
 
 
 def _placement(node: core.Node) -> tuple[object, ...]:
-    return dict(node.metadata.labels), [(each.key, each.effect) for each in node.spec.taints]
+    return dict(node.metadata.labels), [(each.key, each.value, each.effect) for each in node.spec.taints]
 
 
 def _reaches(selector: core.NodeSelector, node: core.Node) -> bool:

@@ -112,7 +112,11 @@ class VictimPriority(Checker):
             self._waited[uid] = (priority, time)
 
     def _highest_waiting(self, victim: str, now: float) -> int | None:
-        recent = (priority for priority, time in self._waited.values() if now - time <= RECENT_SECONDS)
+        recent = (
+            priority
+            for priority, time in self._waited.values()
+            if self.served_time.between(time, now) <= RECENT_SECONDS
+        )
         waiting = (priority for uid, priority in self._waiting.items() if uid != victim)
         return max([*waiting, *recent], default=None)
 
