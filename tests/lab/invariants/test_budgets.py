@@ -153,3 +153,15 @@ def test_a_status_of_an_older_generation_allows_no_eviction() -> None:
     assert violation.message == (
         "the eviction of p was allowed by a status of generation 1, and the budget has generation 2"
     )
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        begin().put(ready("p"), budget(0, p=15), budget(1), ready("p", is_evicted=True)),
+        begin().put(ready("p", app="other"), *[node("n1")] * 20, ready("p"), budget(0, p=35), budget(1)),
+    ],
+    ids=["a new pod", "new labels"],
+)
+def test_a_cache_may_not_have_the_pod_of_an_eviction(history: History) -> None:
+    assert violations_of(Budgets, history, SETTINGS) == []

@@ -98,3 +98,61 @@ def test_removals_that_are_not_checked() -> None:
     assert check(removed(member(kind="ReplicaSet"))) == (0, ())
     assert check(removed(member()), outcome=Outcome.NOT_FOUND) == (0, ())
     assert check(removed(member()), earlier=1) == (0, ())
+
+
+def answers(history: History, *made: tuple[str, Method, Outcome, int]) -> tuple[Violation, ...]:
+    """Return the violations; each answer has its client, method, outcome and the revision that it spans."""
+    running = Check(ComponentSettings(observes_answers=True), [UniqueOrdinals.about.name])
+    for revision in history.revisions:
+        running.observe(revision)
+    for client, method, outcome, end in made:
+        running.observe_answer(
+            Answer(
+                client=client,
+                method=method,
+                outcome=outcome,
+                kind=kinds.POD,
+                namespace="default",
+                name="db-0",
+                begin=end - 1,
+                end=end,
+            )
+        )
+    (result,) = running.finish(Evidence(now=history.now))
+    return result.violations
+
+
+def forced(*finalizers: str) -> core.Pod:
+    found = member()
+    found.metadata.finalizers.extend(finalizers)
+    found.metadata.deletionTimestamp.seconds = 1
+    found.metadata.deletionGracePeriodSeconds = 0
+    return found
+
+
+REMOVED = ("controllers", Method.DELETE, Outcome.DONE, 4)
+
+
+@pytest.mark.parametrize(
+    ("client", "is_found"),
+    [
+        (("user", Method.DELETE, Outcome.REFUSED, 4), False),
+        (("user", Method.DELETE, Outcome.NOT_FOUND, 4), False),
+        (("user", Method.DELETE, Outcome.REFUSED, 3), False),
+        (("user", Method.PATCH, Outcome.DONE, 4), False),
+        (("user", Method.PATCH, Outcome.DONE, 3), True),
+        (("kubelet-0", Method.DELETE, Outcome.DONE, 3), True),
+    ],
+    ids=["refused", "not found", "failed after its mark", "last finalizer", "before", "by a component"],
+)
+def test_a_client_forces_a_pod_that_a_component_deletes(
+    client: tuple[str, Method, Outcome, int], is_found: bool
+) -> None:
+    history = History().put(ready_node(), member(), forced("example.com/x")).delete(forced("example.com/x"))
+    assert bool(answers(history, client, REMOVED)) is is_found
+    assert bool(answers(history, REMOVED, client)) is is_found
+
+
+def test_a_client_that_writes_a_pod_does_not_remove_it() -> None:
+    history = History().put(ready_node(), member(), member()).delete(member())
+    assert answers(history, ("user", Method.PATCH, Outcome.DONE, 4), REMOVED)

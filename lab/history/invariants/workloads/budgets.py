@@ -8,7 +8,7 @@ from typing import Final
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.former_objects import LATE_SECONDS, FormerObjects
-from nominee.lab.history.invariants.checking.pods import ended_pod, same_pod_before
+from nominee.lab.history.invariants.checking.pods import same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import POD, POD_DISRUPTION_BUDGET
 from nominee.machinery.api.objects import condition_is, get_condition, is_terminating
@@ -39,7 +39,8 @@ class Budgets(Checker):
         "newest generation, and counts until the pod terminates.",
         checks="writes of budgets, and evictions of pods that have one",
         exceptions={
-            "new": f"the pod or the budget is not {NEW_SECONDS:.0f} s old: a cache may not have it yet",
+            "new": f"the pod, its labels or the budget are not {NEW_SECONDS:.0f} s old: a cache may not have "
+            "them yet",
             "stale-start": "WatchListClient is off: a controller manager that was restarted may begin "
             "with an older state",
             "former-object": f"an evicted pod whose predecessor of the name was deleted within "
@@ -53,6 +54,7 @@ class Budgets(Checker):
         super().__init__(settings)
         self._pods: dict[str, Revision] = {}
         self._created: dict[str, float] = {}
+        """When a pod was created or got its labels, by key."""
         self._budgets: dict[str, Revision] = {}
         self._selected: dict[str, float] = {}
         self._former = FormerObjects()
@@ -101,7 +103,7 @@ class Budgets(Checker):
     def _observe_pod(self, revision: Revision) -> Iterator[Violation]:
         self._former.observe(revision)
         pod, before = revision.after(POD), same_pod_before(revision)
-        if ended_pod(revision) is not None or before is None:
+        if pod is not None and (before is None or before.metadata.labels != pod.metadata.labels):
             self._created[revision.key] = revision.time
         if pod is None:
             self._pods.pop(revision.key, None)
@@ -125,11 +127,12 @@ class Budgets(Checker):
         self.checked += 1
         if revision.name in budget.status.disruptedPods:
             return
-        if self.served_time.between(self._selected.get(seen.key, 0.0), revision.time) < NEW_SECONDS:
-            self.allow("new")
-            return
         if self._former.was_deleted(revision.key, revision.time, self.served_time):
             self.allow("former-object")
+            return
+        begun = max(self._selected.get(seen.key, 0.0), self._created.get(revision.key, 0.0))
+        if self.served_time.between(begun, revision.time) < NEW_SECONDS:
+            self.allow("new")
             return
         yield self.violation(
             f"the ready pod was evicted, and {seen.subject} has not counted it", seen, revision

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from cachetools import LRUCache
 
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
-from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal
+from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.invariants.checking.preemptions import PODS_MAX
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import NODE, POD, STATEFUL_SET
-from nominee.machinery.api.objects import condition_is, controller_of
+from nominee.machinery.api.objects import condition_is, controller_of, is_terminating
 from nominee.machinery.api.pb import core
 
+_WRITES: Final = frozenset({Method.DELETE, Method.UPDATE, Method.PATCH})
 _COMPONENTS: Final = frozenset({"apiserver", "scheduler", "controllers", "kubelet", "autoscaler"})
+
+
+class _Removal(NamedTuple):
+    """The removal of a pod, and whether its containers ran on a ready node."""
+
+    revision: Revision
+    uid: str
+    runs: bool
 
 
 class UniqueOrdinals(Checker):
@@ -41,13 +50,17 @@ class UniqueOrdinals(Checker):
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._ready_nodes: set[str] = set()
-        self._removals: LRUCache[str, tuple[Revision, bool]] = LRUCache(PODS_MAX)
-        """The last removal of a pod by key, and whether its containers ran on a ready node."""
-        self._suspects: LRUCache[int, Violation] = LRUCache(PODS_MAX)
-        """Removals by revision, which a client may have asked for that has no answer yet."""
+        self._marks: LRUCache[str, tuple[int, str]] = LRUCache(PODS_MAX)
+        """The last mark of a pod by key: the write that set its grace period to 0, and the pod's uid."""
+        self._removals: LRUCache[str, _Removal] = LRUCache(PODS_MAX)
+        """The last removal of a pod by key."""
+        self._of_clients: LRUCache[str, None] = LRUCache(PODS_MAX)
+        """The pods, by uid, that a client forced, or perhaps removed; its answer may come late."""
+        self._suspects: LRUCache[str, Violation] = LRUCache(PODS_MAX)
+        """What components removed, by uid."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
-        """Note a node, or the removal of a pod."""
+        """Note a node, or the mark or the removal of a pod."""
         if revision.kind is NODE:
             node = revision.after(NODE)
             if node is not None and condition_is(node.status.conditions, "Ready"):
@@ -55,39 +68,69 @@ class UniqueOrdinals(Checker):
             else:
                 self._ready_nodes.discard(revision.name)
             return
-        pod = ended_pod(revision)
-        owner = controller_of(pod) if pod is not None else None
-        if pod is not None and owner is not None and owner.kind == STATEFUL_SET.kind:
+        before, pod = same_pod_before(revision), revision.after(POD)
+        if pod is not None and _is_forced(pod) and not (before is not None and _is_forced(before)):
+            self._marks[revision.key] = revision.revision, pod.metadata.uid
+        ended = ended_pod(revision)
+        owner = controller_of(ended) if ended is not None else None
+        if ended is not None and owner is not None and owner.kind == STATEFUL_SET.kind:
             # Without a grace period each deletion removes the pod at once.
-            is_graceful = pod.spec.terminationGracePeriodSeconds > 0
-            runs = is_graceful and _runs(pod) and pod.spec.nodeName in self._ready_nodes
-            self._removals[revision.key] = (revision, runs)
+            is_graceful = ended.spec.terminationGracePeriodSeconds > 0
+            runs = is_graceful and _runs(ended) and ended.spec.nodeName in self._ready_nodes
+            self._removals[revision.key] = _Removal(revision, ended.metadata.uid, runs)
         yield from ()
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
         """Check a removal that a component asked for."""
-        if answer.method is not Method.DELETE or answer.outcome is not Outcome.DONE or answer.kind is not POD:
+        if answer.kind is not POD or answer.method not in _WRITES:
             return
-        component = answer.client.split("-")[0]
-        revision, runs = self._removals.get(POD.key(answer.namespace, answer.name), (None, False))
-        if revision is None or not answer.begin < revision.revision <= answer.end:
-            return
+        component, key = answer.client.split("-")[0], POD.key(answer.namespace, answer.name)
+        removal = self._removals.get(key)
         if component not in _COMPONENTS:
-            # It may be the one that removed the pod: a deletion that only marked it is answered, too.
-            del self._removals[revision.key]
-            self._suspects.pop(revision.revision, None)
-        else:
+            self._note_client(answer, key, removal)
+        elif answer.method is Method.DELETE and answer.outcome is Outcome.DONE:
+            if removal is None or not _spans(answer, removal.revision.revision):
+                return
+            if removal.uid in self._of_clients:
+                return
             self.checked += 1
-            if runs:
-                self._suspects[revision.revision] = self.violation(
+            if removal.runs:
+                self._suspects[removal.uid] = self.violation(
                     f"the {component} removed the pod while its containers ran on a node that is ready",
-                    revision,
+                    removal.revision,
                 )
         yield from ()
 
+    def _note_client(self, answer: Answer, key: str, removal: _Removal | None) -> None:
+        """Note a pod that a client forced or removed, whatever it was told.
+
+        A deletion that is forced marks the pod, and removes it then; if that fails, the next deletion removes
+        the pod at once (BeforeDelete of the API server's registry). The write that takes the last finalizer
+        away removes it, too.
+        """
+        marked_at, marked = self._marks.get(key, (0, ""))
+        if answer.method is Method.DELETE and marked and _spans(answer, marked_at):
+            self._of_clients[marked] = None
+        if removal is None or not _spans(answer, removal.revision.revision):
+            return
+        if answer.method is Method.DELETE or removal.uid == marked:
+            self._of_clients[removal.uid] = None
+
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
         """Yield the removals that no client asked for."""
-        yield from self._suspects.values()
+        for uid, violation in self._suspects.items():
+            if uid not in self._of_clients:
+                yield violation
+
+
+def _spans(answer: Answer, revision: int) -> bool:
+    """Return whether a revision was written between a request and its answer."""
+    return answer.begin < revision <= answer.end
+
+
+def _is_forced(pod: core.Pod) -> bool:
+    """Return whether the pod's deletion leaves it no time."""
+    return is_terminating(pod) and pod.metadata.deletionGracePeriodSeconds == 0
 
 
 def _runs(pod: core.Pod) -> bool:
