@@ -79,7 +79,7 @@ def _exits(pod: core.Pod, now: float) -> Iterator[float]:
     for text in (annotations.get(_RUN_DURATION, ""), *texts):
         with suppress(ValueError):  # it does not count
             seconds = parse_seconds(text)
-            for container in pod.status.containerStatuses:
+            for container in (*pod.status.initContainerStatuses, *pod.status.containerStatuses):
                 if container.state.HasField("running"):
                     yield max(from_time(container.state.running.startedAt), now) + seconds
 

@@ -45,7 +45,7 @@ def has_back_offs(state: State) -> bool:
     return any(
         container.state.waiting.reason == "CrashLoopBackOff"
         for pod in state.of(kinds.POD)
-        for container in pod.status.containerStatuses
+        for container in (*pod.status.initContainerStatuses, *pod.status.containerStatuses)
     )
 
 

@@ -202,9 +202,9 @@ def test_restarts_and_start_time() -> None:
     assert moved.message == "the pod's startTime changed"
 
 
-def failed(reason: str) -> core.Pod:
+def failed(reason: str, name: str = "p") -> core.Pod:
     """Return a pod that is Failed for a reason."""
-    found = pod("p", node="n1", phase="Failed")
+    found = pod(name, node="n1", phase="Failed")
     found.status.reason = reason
     return found
 
@@ -278,6 +278,9 @@ def _at(found: core.Pod) -> core.Pod:
     return found
 
 
+_ENDED = pod("critical", node="n1", phase="Succeeded")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "count"),
     [
@@ -287,9 +290,21 @@ def _at(found: core.Pod) -> core.Pod:
         ([_critical(10)], [_critical(10, cpu="2")], 0),
         ([], [pod("critical", node="n1", allocated="1")], 0),
         ([], [pod("critical"), pod("critical", node="n1", allocated="1")], 1),
-        ([], [_critical(10), pod("critical", node="n1", phase="Succeeded")], 1),
+        ([], [_critical(10), _ENDED], 0),
+        ([], [_critical(10), _ENDED, *[node("n2")] * 6], 1),
+        ([], [pod("critical", node="n1"), failed("OutOfcpu", "critical")], 1),
     ],
-    ids=["came later", "younger", "there before", "resized later", "bound by its client", "bound", "ended"],
+    ids=[
+        "came later",
+        "younger",
+        "there before",
+        "resized later",
+        "bound by its client",
+        "bound",
+        "ended at once",
+        "ended",
+        "refused",
+    ],
 )
 def test_a_restarted_kubelet_may_admit_another_pod_first(
     before: list[core.Pod], after: list[core.Pod], count: int

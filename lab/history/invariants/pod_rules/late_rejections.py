@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
@@ -37,11 +37,13 @@ class _Early:
     """A pod for which a kubelet makes room, or that its client has bound without a look at the room.
 
     `revision` is that of its binding, or of its last resize; `birth` is its creation in whole seconds.
+    `ended` is when its end was reported, unless it was refused.
     """
 
     node: str
     birth: int
     revision: int
+    ended: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,12 @@ class LateRejections(Checker):
         uid = pod.metadata.uid
         is_created = before is None and not revision.is_state
         is_resized = before is not None and _requests(before) != _requests(pod)
-        if is_terminal(pod):
+        known = self._early.get(uid)
+        if is_terminal(pod) and is_rejected(pod):
             self._early.pop(uid, None)
+        elif is_terminal(pod):
+            if known is not None and known.ended is None:
+                self._early[uid] = replace(known, ended=revision.time)
         elif is_created or (is_critical(pod) and (is_resized or uid not in self._early)):
             birth = pod.metadata.creationTimestamp.seconds
             self._early[uid] = _Early(pod.spec.nodeName, birth, revision.revision)
@@ -207,7 +213,7 @@ class LateRejections(Checker):
             self.allow("victim-counted")
             return
         is_out = pod.status.reason.startswith(OUT_OF)
-        if is_out and self._is_admitted_after(pod, bound.revision):
+        if is_out and self._is_admitted_after(pod, bound.revision, revision.time):
             self.allow("admitted-first")
             return
         violation = self.violation(
@@ -224,14 +230,18 @@ class LateRejections(Checker):
         else:
             self._rejections.append(rejection)
 
-    def _is_admitted_after(self, pod: core.Pod, bound: int) -> bool:
-        """Return whether a kubelet that restarts may admit a pod first that was not there at `bound`."""
+    def _is_admitted_after(self, pod: core.Pod, bound: int, now: float) -> bool:
+        """Return whether a kubelet that restarts may admit a pod first that was not there at `bound`.
+
+        Such a pod may end at once, as one that is being deleted.
+        """
         birth = pod.metadata.creationTimestamp.seconds
         return any(
             uid != pod.metadata.uid
             and each.node == pod.spec.nodeName
             and each.revision > bound
             and each.birth <= birth
+            and (each.ended is None or self._is_recent(each.ended, now))
             for uid, each in self._early.items()
         )
 
