@@ -37,13 +37,13 @@ class _Early:
     """A pod for which a kubelet makes room, or that its client has bound without a look at the room.
 
     `revision` is that of its binding, or of its last resize; `birth` is its creation in whole seconds.
-    `ended` is when its end was reported, unless it was refused.
+    `end_time` is when its end was reported, unless it was refused.
     """
 
     node: str
     birth: int
     revision: int
-    ended: float | None = None
+    end_time: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ class LateRejections(Checker):
         if is_terminal(pod) and is_rejected(pod):
             self._early.pop(uid, None)
         elif is_terminal(pod):
-            if known is not None and known.ended is None:
-                self._early[uid] = replace(known, ended=revision.time)
+            if known is not None and known.end_time is None:
+                self._early[uid] = replace(known, end_time=revision.time)
         elif is_created or (is_critical(pod) and (is_resized or uid not in self._early)):
             birth = pod.metadata.creationTimestamp.seconds
             self._early[uid] = _Early(pod.spec.nodeName, birth, revision.revision)
@@ -241,7 +241,7 @@ class LateRejections(Checker):
             and each.node == pod.spec.nodeName
             and each.revision > bound
             and each.birth <= birth
-            and (each.ended is None or self._is_recent(each.ended, now))
+            and (each.end_time is None or self._is_recent(each.end_time, now))
             for uid, each in self._early.items()
         )
 

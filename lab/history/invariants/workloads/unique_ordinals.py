@@ -102,7 +102,7 @@ class UniqueOrdinals(Checker):
         yield from ()
 
     def _note_client(self, answer: Answer, key: str, removal: _Removal | None) -> None:
-        """Note a pod that a client forced or removed, whatever it was told.
+        """Note a pod that a client forced or removed, whatever the answer says.
 
         A deletion that is forced marks the pod, and removes it then; if that fails, the next deletion removes
         the pod at once (BeforeDelete of the API server's registry). The write that takes the last finalizer
