@@ -165,3 +165,8 @@ def test_a_status_of_an_older_generation_allows_no_eviction() -> None:
 )
 def test_a_cache_may_not_have_the_pod_of_an_eviction(history: History) -> None:
     assert violations_of(Budgets, history, SETTINGS) == []
+
+
+def test_an_eviction_of_a_new_pod_is_counted() -> None:
+    history = begin().put(ready("p"), ready("p", is_evicted=True))
+    assert len(violations_of(Budgets, history, SETTINGS)) == 1

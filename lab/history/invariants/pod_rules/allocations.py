@@ -99,7 +99,8 @@ class _Node:
         smaller = [name for name, former in self.allocatable.items() if allocatable.get(name, 0) < former]
         self.shrunk |= {name: self.total.get(name, 0) for name in smaller}
         self.shrunk_at = time
-        self.coming = set(self.bound)
+        if smaller:
+            self.coming = set(self.bound)
         self.allocatable = allocatable
         return any(allocatable.get(name, 0) < self.shrunk[name] for name in smaller)
 

@@ -55,6 +55,8 @@ class Budgets(Checker):
         self._pods: dict[str, Revision] = {}
         self._created: dict[str, float] = {}
         """When a pod was created or got its labels, by key."""
+        self._forgotten: dict[str, float] = {}
+        """When a budget forgot the eviction of a pod that the controller's cache may not have had, by key."""
         self._budgets: dict[str, Revision] = {}
         self._selected: dict[str, float] = {}
         self._former = FormerObjects()
@@ -90,6 +92,7 @@ class Budgets(Checker):
                 continue
             if self.served_time.between(self._created.get(seen.key, 0.0), revision.time) < NEW_SECONDS:
                 self.allow("new")
+                self._forgotten[seen.key] = revision.time
                 continue
             if "controllers" not in self.settings.lists_newest:
                 self.allow("stale-start")
@@ -108,6 +111,7 @@ class Budgets(Checker):
         if pod is None:
             self._pods.pop(revision.key, None)
             self._created.pop(revision.key, None)
+            self._forgotten.pop(revision.key, None)
             return
         self._pods[revision.key] = revision
         if before is not None and not _is_evicted(before) and _is_evicted(pod) and _is_protected(before):
@@ -130,7 +134,7 @@ class Budgets(Checker):
         if self._former.was_deleted(revision.key, revision.time, self.served_time):
             self.allow("former-object")
             return
-        begun = max(self._selected.get(seen.key, 0.0), self._created.get(revision.key, 0.0))
+        begun = max(self._selected.get(seen.key, 0.0), self._forgotten.get(revision.key, 0.0))
         if self.served_time.between(begun, revision.time) < NEW_SECONDS:
             self.allow("new")
             return
