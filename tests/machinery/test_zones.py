@@ -14,6 +14,7 @@ from nominee.machinery.api.zones import zone_of
         ({}, ("", "")),
         ({"topology.kubernetes.io/region": "r", "topology.kubernetes.io/zone": "z"}, ("r", "z")),
         ({"topology.kubernetes.io/zone": "z", "failure-domain.beta.kubernetes.io/zone": "old"}, ("", "old")),
+        ({"topology.kubernetes.io/zone": "z", "failure-domain.beta.kubernetes.io/zone": ""}, ("", "")),
     ],
 )
 def test_the_zone_of_a_node(labels: dict[str, str], zone: tuple[str, str]) -> None:

@@ -155,6 +155,7 @@ class _Named(TypedDict, total=False):
     """The object that a request names beside its name, and its version."""
 
     uid: str
+    is_forced: bool
     node: str
     generate_name: str
     expected_version: int
@@ -164,7 +165,9 @@ def _named(sent: _Sent) -> _Named:
     """Return the uid and the version in a request, the node of a binding, and a generateName."""
     request = sent.request
     if isinstance(request, api.DeleteRequest) and request.options:
-        return {"uid": meta.DeleteOptions.FromString(request.options).preconditions.uid}
+        options = meta.DeleteOptions.FromString(request.options)
+        is_forced = options.HasField("gracePeriodSeconds") and options.gracePeriodSeconds == 0
+        return {"uid": options.preconditions.uid, "is_forced": is_forced}
     if isinstance(request, api.CreateRequest) and request.target.subresource == "binding":
         binding = core.Binding.FromString(envelope.unwrap(request.body)[2])
         return {"uid": binding.metadata.uid, "node": binding.target.name}

@@ -126,6 +126,8 @@ def test_requests_of_sidecars_and_of_the_pod() -> None:
     assert proposal(HALF, [side], [100], TOLERANCES) == Proposal(1, 100, 50)
     side.spec.overhead["cpu"].string = "200m"
     assert proposal(HALF, [side], [100], TOLERANCES) == Proposal(1, 100, 25)
+    memory = Target("memory", utilization=50)
+    assert proposal(memory, [side], [2**29 * 1000], TOLERANCES) == Proposal(1, 2**29 * 1000, 50)
     for container in (*side.spec.containers, *side.spec.initContainers):
         container.resources.requests.clear()
     side.spec.overhead.clear()

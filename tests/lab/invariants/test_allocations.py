@@ -31,6 +31,17 @@ VIOLATED = {
         19,
     ),
     "reported long after it shrank": (History().put(NODE, A, node("n1", cpu="1"), *HEARTBEATS, B), 11),
+    "resized after a late report": (
+        History().put(NODE, A, pod("b", node="n1", cpu="1"), node("n1", cpu="1"), *HEARTBEATS, B, *HEARTBEATS)
+        .put(pod("b", node="n1", cpu="3", allocated="3"), *HEARTBEATS, NODE, *HEARTBEATS),
+        20,
+    ),
+    "more after an absence": (
+        History().put(lease("n1"), NODE, A, B, node("n1", cpu="1"), *HEARTBEATS)
+        .put(pod("b", node="n1", cpu="1", allocated="900m")).wait(65)
+        .put(lease("n1"), C, *[lease("n1"), node("other")] * 12),
+        80,
+    ),
     "again more after it shrank": (
         History().put(NODE, A, B, node("n1", cpu="500m"), *HEARTBEATS).delete(A).put(C), 13
     ),

@@ -167,6 +167,13 @@ def test_a_cache_may_not_have_the_pod_of_an_eviction(history: History) -> None:
     assert violations_of(Budgets, history, SETTINGS) == []
 
 
+def test_labels_that_no_budget_selects_are_not_new() -> None:
+    labelled = ready("p")
+    labelled.metadata.labels["zone"] = "a"
+    history = begin("p").put(labelled, budget(0, p=15), budget(1))
+    assert len(violations_of(Budgets, history, SETTINGS)) == 1
+
+
 def test_an_eviction_of_a_new_pod_is_counted() -> None:
     history = begin().put(ready("p"), ready("p", is_evicted=True))
     assert len(violations_of(Budgets, history, SETTINGS)) == 1

@@ -163,8 +163,9 @@ def test_an_attempt_may_fail_beside_the_binding_of_another_leader(failed: core.P
         History().put(leader("s1"), scheduled(), leader("s1"), ASSIGNED),
         History().put(leader("s1"), leader("s2")).wait(60).put(scheduled(), ASSIGNED),
         History().put(leader("s1"), scheduled(), *[node("n1")] * 20, leader("s2"), ASSIGNED),
+        History().put(leader("s1"), leader("s2"), *[node("n1")] * 9, scheduled(), refused("no answer")),
     ],
-    ids=["the same leader", "long before", "bound long before"],
+    ids=["the same leader", "long before", "bound long before", "bound by the new leader"],
 )
 def test_a_new_leader_explains_no_other_failure(history: History) -> None:
     assert len(violations_of(PodProgress, history)) == 1
@@ -252,7 +253,8 @@ def test_a_node_that_lost_a_label_shortly_before_the_binding_may_reject_its_pods
     assert result_of(LateRejections, before).exceptions == {"node-changed": 1}
     long_before = History().put(zone, node("n1"), *[node("n2")] * 20, bound, RUNS, rejected)
     added = History().put(node("n1"), zone, bound, RUNS, rejected)
-    for history in (long_before, added):
+    other_reason = History().put(zone, node("n1"), bound, RUNS, *[node("n2")] * 20, failed("OutOfcpu"))
+    for history in (long_before, added, other_reason):
         assert len(violations_of(LateRejections, history)) == 1
 
 
@@ -290,8 +292,9 @@ _ENDED = pod("critical", node="n1", phase="Succeeded")
         ([_critical(10)], [_critical(10, cpu="2")], 0),
         ([], [pod("critical", node="n1", allocated="1")], 0),
         ([], [pod("critical"), pod("critical", node="n1", allocated="1")], 1),
-        ([], [_critical(10), _ENDED], 0),
-        ([], [_critical(10), _ENDED, *[node("n2")] * 6], 1),
+        ([], [pod("critical", node="n1"), _ENDED], 0),
+        ([], [pod("critical", node="n1"), _ENDED, *[node("n2")] * 6], 1),
+        ([], [_critical(10), _ENDED], 1),
         ([], [pod("critical", node="n1"), failed("OutOfcpu", "critical")], 1),
     ],
     ids=[
@@ -303,6 +306,7 @@ _ENDED = pod("critical", node="n1", phase="Succeeded")
         "bound",
         "ended at once",
         "ended",
+        "ended after it ran",
         "refused",
     ],
 )

@@ -57,6 +57,8 @@ def test_a_volume() -> None:
     reserved = History().put(volume("Available"), claim()).delete(volume("Available"))
     for allowed in (other, after, reserved):
         assert violations_of(ProtectedClaims, allowed) == []
+    unwritten = History().put(volume("Available"), claim(), *SECONDS * 5).delete(volume("Available"))
+    assert len(violations_of(ProtectedClaims, unwritten)) == 1
 
 
 def test_a_resource_claim() -> None:

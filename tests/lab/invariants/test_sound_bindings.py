@@ -85,7 +85,8 @@ def test_nodes() -> None:
     # While no API server ran the scheduler saw no change.
     assert problems_of(pod("p"), node("n1"), late=tainted, absent=65) == []
     assert len(problems_of(pod("p"), tainted, absent=65)) == 1
-    assert problems_of(pod("p", nominated="n1"), tainted) == []
+    assert problems_of(pod("p", nominated="n1"), node("n1"), tainted) == []
+    assert len(problems_of(pod("p", nominated="n1"), tainted)) == 1
     tolerant, selective = pod("p"), pod("p")
     tolerant.spec.tolerations.add(operator="Exists")
     assert problems_of(tolerant, tainted) == []
@@ -188,6 +189,30 @@ def test_a_node_that_changed_does_not_reach_a_volume_or_devices() -> None:
     devices_in_a = claim(uid="uid-p", zone="a")
     assert problems_of(uses, labelled("a"), devices_in_a, late=labelled("b")) == []
     assert len(problems_of(uses, labelled("a"), labelled("b"), devices_in_a)) == 1
+
+
+def test_a_node_that_never_suited() -> None:
+    mounts = pod("p", nominated="n1")
+    mounts.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = "c"
+    wants, volume = core.PersistentVolumeClaim(), core.PersistentVolume()
+    wants.metadata.name, wants.metadata.namespace, wants.metadata.uid = "c", "default", "uid-c"
+    wants.spec.volumeName = volume.metadata.name = "v"
+    volume.spec.claimRef.uid = "uid-c"
+    _zone(volume.spec.nodeAffinity.required, "a")
+    tainted = labelled("b")
+    tainted.spec.taints.add(key="x", effect="PreferNoSchedule")
+    assert len(problems_of(mounts, wants, volume, labelled("b"), late=tainted)) == 1
+    assert len(problems_of(mounts, wants, volume, late=labelled("b"))) == 1
+
+
+def test_the_volume_of_a_former_claim() -> None:
+    mounts, wants, volume = pod("p"), core.PersistentVolumeClaim(), core.PersistentVolume()
+    mounts.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = "c"
+    wants.metadata.name, wants.metadata.namespace, wants.metadata.uid = "c", "default", "uid-c"
+    volume.metadata.name = "v"
+    volume.spec.claimRef.uid, volume.spec.claimRef.name = "uid-former", "c"
+    volume.spec.claimRef.namespace = "default"
+    assert len(problems_of(mounts, labelled("a"), wants, volume, removed=volume, seconds=SECONDS[:3])) == 1
 
 
 def test_a_taint_whose_value_changed() -> None:

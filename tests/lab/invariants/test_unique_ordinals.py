@@ -34,7 +34,11 @@ def ready_node(status: str = "True") -> core.Node:
 
 
 def check(
-    history: History, *clients: str, outcome: Outcome = Outcome.DONE, earlier: int = 0
+    history: History,
+    *clients: str,
+    outcome: Outcome = Outcome.DONE,
+    earlier: int = 0,
+    is_forced: bool = True,
 ) -> tuple[int, tuple[Violation, ...]]:
     """Return the number of checked removals and the violations; the last write answers all clients."""
     running = Check(ComponentSettings(observes_answers=True), [UniqueOrdinals.about.name])
@@ -52,6 +56,7 @@ def check(
                 name="db-0",
                 begin=end - 1,
                 end=end,
+                is_forced=is_forced,
             )
         )
     (result,) = running.finish(Evidence(now=history.now))
@@ -92,9 +97,10 @@ def test_correct_removals(history: History) -> None:
 
 def test_removals_that_are_not_checked() -> None:
     assert check(removed(member()), "user") == (0, ())
-    assert check(removed(member()), "user", "controllers") == (0, ())
+    assert check(removed(member()), "user", "controllers") == (1, ())
     # The client's answer comes last: it asked for the removal, too.
     assert check(removed(member()), "scheduler", "user") == (1, ())
+    assert len(check(removed(member()), "scheduler", "user", is_forced=False)[1]) == 1
     assert check(removed(member(kind="ReplicaSet"))) == (0, ())
     assert check(removed(member()), outcome=Outcome.NOT_FOUND) == (0, ())
     assert check(removed(member()), earlier=1) == (0, ())
@@ -116,6 +122,7 @@ def answers(history: History, *made: tuple[str, Method, Outcome, int]) -> tuple[
                 name="db-0",
                 begin=end - 1,
                 end=end,
+                is_forced=method is Method.DELETE,
             )
         )
     (result,) = running.finish(Evidence(now=history.now))
@@ -141,9 +148,18 @@ REMOVED = ("controllers", Method.DELETE, Outcome.DONE, 4)
         (("user", Method.DELETE, Outcome.REFUSED, 3), False),
         (("user", Method.PATCH, Outcome.DONE, 4), False),
         (("user", Method.PATCH, Outcome.DONE, 3), True),
+        (("user", Method.PATCH, Outcome.REFUSED, 4), True),
         (("kubelet-0", Method.DELETE, Outcome.DONE, 3), True),
     ],
-    ids=["refused", "not found", "failed after its mark", "last finalizer", "before", "by a component"],
+    ids=[
+        "refused",
+        "not found",
+        "failed after its mark",
+        "last finalizer",
+        "before",
+        "refused patch",
+        "by a component",
+    ],
 )
 def test_a_client_forces_a_pod_that_a_component_deletes(
     client: tuple[str, Method, Outcome, int], is_found: bool

@@ -40,7 +40,7 @@ class Answer:
     the request was made for; 0 without one. `expected_version` is the one in an update. `uid` is in the
     request, and so are `node`, of a binding, and `generate_name`, of a creation. `client_pid` and
     `begin_time` (seconds since the epoch) are of the request. `was_frozen`: its process had just gone on
-    after it had been frozen.
+    after it had been frozen. `is_forced`: a deletion without any grace period.
     """
 
     client: str
@@ -59,3 +59,4 @@ class Answer:
     client_pid: int = 0
     begin_time: float = 0.0
     was_frozen: bool = False
+    is_forced: bool = False

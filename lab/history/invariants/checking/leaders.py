@@ -42,6 +42,11 @@ class Leaders:
         if lease.spec.holderIdentity and before.spec.holderIdentity != lease.spec.holderIdentity:
             self._since = revision.time
 
+    @property
+    def since(self) -> float:
+        """When the lease got another holder; minus infinity if it has not."""
+        return self._since
+
     def changed_before(self, now: float) -> bool:
         """Return whether there was another leader within LEADER_SECONDS."""
         return now - self._since < LEADER_SECONDS

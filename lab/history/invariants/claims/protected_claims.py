@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
-from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_CLAIM
@@ -15,6 +16,8 @@ from nominee.machinery.api.pb import core
 from nominee.machinery.api.volume_claims import claims_of
 
 _UNDER_WAY_SECONDS: Final = 2.0
+_PHASE_SECONDS: Final = 10.0
+"""How long the write of a volume's phase may come after that of its claim."""
 
 
 class ProtectedClaims(Checker):
@@ -31,10 +34,15 @@ class ProtectedClaims(Checker):
         checks="removals of volume claims, volumes and resource claims",
         exceptions={
             "bound-late": "the pod was bound when the claim was being deleted already",
-            "deletion-under-way": f"the claim got its first finalizer up to {_UNDER_WAY_SECONDS:g} s before: "
-            "a DELETE looks at finalizers once, when it has read the object",
+            "deletion-under-way": "the resource claim got its first finalizer after the DELETE was sent, or, "
+            f"where no answers are known, up to {_UNDER_WAY_SECONDS:g} s before: a DELETE looks at "
+            "finalizers once, when it has read the object",
+            "phase-unwritten": "the volume's phase was not Bound, and its claim has named it for less than "
+            f"{_PHASE_SECONDS:.0f} s: only the phase protects it",
         },
     )
+    takes_answers = True
+    needs_answers = False
     kinds = frozenset({POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, RESOURCE_CLAIM})
 
     def __init__(self, settings: ComponentSettings) -> None:
@@ -43,12 +51,14 @@ class ProtectedClaims(Checker):
         """The bindings of the pods that are on a node, by uid."""
         self._ended: set[str] = set()
         """Those of them that have ended: they keep volume claims until they are gone, no resource claims."""
-        self._claims: dict[str, str] = {}
-        """The volume of each volume claim, by uid."""
+        self._claims: dict[str, tuple[str, float]] = {}
+        """The volume of each volume claim, and since when, by uid."""
         self._deleted: dict[str, int] = {}
         """The revision at which the deletion of an object began, by key."""
-        self._finalized: dict[str, float] = {}
-        """When an object got its first finalizer, by key."""
+        self._finalized: dict[str, Revision] = {}
+        """The writes that gave finalizers to resource claims which had none, by key."""
+        self._removed: list[tuple[Revision, Revision, Violation]] = []
+        """Such writes, and removals after them; no answer shows yet when the DELETE was sent."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a pod or a claim, or check a removal."""
@@ -57,22 +67,39 @@ class ProtectedClaims(Checker):
             return
         claim = revision.after(PERSISTENT_VOLUME_CLAIM)
         if claim is not None:
-            self._claims[claim.metadata.uid] = claim.spec.volumeName
+            name, _ = self._claims.get(claim.metadata.uid, ("", 0.0))
+            if name != claim.spec.volumeName:
+                self._claims[claim.metadata.uid] = claim.spec.volumeName, revision.time
         if revision.object is not None and metadata_of(revision.object).HasField("deletionTimestamp"):
             self._deleted.setdefault(revision.key, revision.revision)
-        if _gets_finalizers(revision):
-            self._finalized[revision.key] = revision.time
+        if revision.kind is RESOURCE_CLAIM and _gets_finalizers(revision):
+            self._finalized[revision.key] = revision
         if revision.value is None and not revision.is_state:
             began = self._deleted.pop(revision.key, revision.revision)
             yield from self._check_removal(revision, began)
 
+    def observe_answer(self, answer: Answer) -> Iterator[Violation]:
+        """Judge the removal of a resource claim by when its DELETE was sent."""
+        if not self._removed or answer.method is not Method.DELETE or answer.outcome is not Outcome.DONE:
+            return
+        key = answer.kind.key(answer.namespace, answer.name)
+        for each in list(self._removed):
+            finalized, removal, violation = each
+            if removal.key == key and answer.begin < removal.revision <= answer.end:
+                self._removed.remove(each)
+                if answer.begin < finalized.revision:
+                    self.allow("deletion-under-way")
+                else:
+                    yield violation
+
+    def finish(self, evidence: Evidence) -> Iterator[Violation]:
+        """Report the removals whose DELETE has no answer."""
+        for _, _, violation in self._removed:
+            yield violation
+
     def _check_removal(self, revision: Revision, began: int) -> Iterator[Violation]:
         self.checked += 1
-        finalized = self._finalized.pop(revision.key, float("-inf"))
-        is_under_way = self.served_time.between(finalized, revision.time) <= _UNDER_WAY_SECONDS
-        if began == revision.revision and is_under_way:
-            self.allow("deletion-under-way")
-            return
+        finalized = self._finalized.pop(revision.key, None)
         for binding in list(self._bound.values()):
             pod = binding.after(POD)
             if pod is None or not _uses(pod, revision):
@@ -81,19 +108,30 @@ class ProtectedClaims(Checker):
                 continue
             if binding.revision > began:
                 self.allow("bound-late")
+                continue
+            problem = f"it was removed, and {binding.subject} uses it on node {pod.spec.nodeName!r}"
+            violation = self.violation(problem, binding, revision)
+            if finalized is None or began != revision.revision:
+                yield violation
+            elif self.settings.observes_answers:
+                self._removed.append((finalized, revision, violation))
+            elif self.served_time.between(finalized.time, revision.time) <= _UNDER_WAY_SECONDS:
+                self.allow("deletion-under-way")
             else:
-                problem = f"it was removed, and {binding.subject} uses it on node {pod.spec.nodeName!r}"
-                yield self.violation(problem, binding, revision)
+                yield violation
         volume, former = revision.before(PERSISTENT_VOLUME), revision.before(PERSISTENT_VOLUME_CLAIM)
         if former is not None:
             self._claims.pop(former.metadata.uid, None)
+        if volume is None:
+            return
+        name, since = self._claims.get(volume.spec.claimRef.uid, ("", 0.0))
+        if name != volume.metadata.name:
+            return
         # Protected is a volume whose phase says that it is bound (pv_protection_controller.go, isBeingUsed).
-        is_bound = volume is not None and volume.status.phase == "Bound"
-        if (
-            volume is not None
-            and is_bound
-            and self._claims.get(volume.spec.claimRef.uid) == volume.metadata.name
-        ):
+        is_new = self.served_time.between(since, revision.time) < _PHASE_SECONDS
+        if volume.status.phase != "Bound" and is_new:
+            self.allow("phase-unwritten")
+        else:
             yield self.violation(
                 f"it was removed, and the claim {volume.spec.claimRef.name} has it", revision
             )

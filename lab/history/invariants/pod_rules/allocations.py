@@ -73,7 +73,9 @@ class _Node:
     shrunk_at: float = 0.0
     bound: set[str] = field(default_factory=set)
     """The pods, by uid, that are bound to the node and have not been reported."""
-    coming: set[str] = field(default_factory=set)
+    is_settled: bool = False
+    """Enough time has passed since then for the reports that were under way."""
+    late_pods: set[str] = field(default_factory=set)
     """Those that were bound when allocatable shrank: the kubelet may have admitted them before."""
     excess: _Excess | None = None
 
@@ -84,7 +86,8 @@ class _Node:
             self.total = subtract(self.total, former.resources)
         self.bound.discard(uid)
         if share is not None:
-            if uid in self.coming:
+            if uid in self.late_pods:
+                self.late_pods.discard(uid)
                 self.shrunk = {
                     name: kept + share.resources.get(name, 0) for name, kept in self.shrunk.items()
                 }
@@ -100,7 +103,7 @@ class _Node:
         self.shrunk |= {name: self.total.get(name, 0) for name in smaller}
         self.shrunk_at = time
         if smaller:
-            self.coming = set(self.bound)
+            self.late_pods, self.is_settled = set(self.bound), False
         self.allocatable = allocatable
         return any(allocatable.get(name, 0) < self.shrunk[name] for name in smaller)
 
@@ -110,10 +113,11 @@ class _Node:
         `seconds` have passed since it shrank, in which a kubelet could report.
         """
         if seconds >= REPORTED_SECONDS:
-            self.coming.clear()
+            self.late_pods.clear()
+        self.is_settled |= seconds >= SETTLE_SECONDS
         for name, kept in list(self.shrunk.items()):
             total = self.total.get(name, 0)
-            if seconds < SETTLE_SECONDS:
+            if not self.is_settled:
                 self.shrunk[name] = total
             elif total <= self.allocatable.get(name, 0):
                 del self.shrunk[name]
@@ -150,8 +154,9 @@ class Allocations(Checker):
         description="The allocated resources of a node's pods stay within the node's allocatable resources.",
         checks="reports of nodes and of their pods",
         exceptions={
-            "allocatable-shrank": "allocatable was lowered: the pods that were there may stay, but no "
-            "more is allocated until all fit again",
+            "allocatable-shrank": "allocatable was lowered: the pods that were there, or bound to the node "
+            f"and reported within {REPORTED_SECONDS:.0f} s, may stay, but no more is allocated until all fit "
+            "again",
             "settling": f"an excess that was gone within {SETTLE_SECONDS:.0f} s: reports of different "
             "pods may come in any order",
             "preempted": f"an excess of up to {REPORTED_SECONDS:.0f} s, which a pod explains that the "

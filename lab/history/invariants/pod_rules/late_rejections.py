@@ -71,12 +71,14 @@ class LateRejections(Checker):
         checks="pods that failed by admission",
         exceptions={
             "node-changed": "the node's labels or allocatable resources changed after the pod was bound, or "
-            f"were taken away up to {_STALE_SECONDS:.0f} s before",
+            f"up to {_STALE_SECONDS:.0f} s before it lost a label, or had less of what the pod is refused "
+            "for",
             "victim-counted": "the end of a pod that the kubelet had preempted was written within "
             f"{_RESTART_SECONDS:g} s before: a kubelet that restarts meanwhile counts it, and orders pods by "
             "their creation in whole seconds (kubernetes/kubernetes#141210)",
             "admitted-first": "a critical pod, or one that its client has bound, came to the node or was "
-            "resized later, and is not younger in whole seconds: a kubelet that restarts admits it first",
+            "resized later, and is not younger in whole seconds: a kubelet that restarts admits it first, "
+            f"and may have reported its end at once, up to {_RESTART_SECONDS:g} s before",
             "end-unreported": "a pod of the node had ended when this one got its room, and its end was "
             f"reported after that, up to {_REPORTED_SECONDS:.0f} s late: a kubelet that restarts counts it",
         },
@@ -86,8 +88,8 @@ class LateRejections(Checker):
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._changed: dict[str, int] = {}
-        self._reduced: dict[str, float] = {}
-        """When a node lost a label's value or some of its allocatable resources."""
+        self._reduced: dict[tuple[str, str], float] = {}
+        """When a node lost a label (''), or had less of a resource, by its name and the resource's."""
         self._bound: dict[str, Revision] = {}
         """The revisions at which pods got their node: a kubelet admits them before it reports containers."""
         self._admitted: dict[str, Revision] = {}
@@ -137,7 +139,7 @@ class LateRejections(Checker):
         is_created = before is None and not revision.is_state
         is_resized = before is not None and _requests(before) != _requests(pod)
         known = self._early.get(uid)
-        if is_terminal(pod) and is_rejected(pod):
+        if is_terminal(pod) and (is_rejected(pod) or uid in self._admitted):
             self._early.pop(uid, None)
         elif is_terminal(pod):
             if known is not None and known.end_time is None:
@@ -192,9 +194,10 @@ class LateRejections(Checker):
         old, new = node_allocatable(before), node_allocatable(node)
         if before.metadata.labels != node.metadata.labels or old != new:
             self._changed[revision.name] = revision.revision
-        lost = before.metadata.labels.items() - node.metadata.labels.items()
-        if lost or any(new.get(name, 0) < number for name, number in old.items()):
-            self._reduced[revision.name] = revision.time
+        less = [name for name, number in old.items() if new.get(name, 0) < number]
+        if before.metadata.labels.items() - node.metadata.labels.items():
+            less.append("")
+        self._reduced.update(dict.fromkeys(((revision.name, name) for name in less), revision.time))
 
     def _check(self, pod: core.Pod, admitted: Revision | None, revision: Revision) -> Iterator[Violation]:
         self.checked += 1
@@ -203,7 +206,8 @@ class LateRejections(Checker):
         uid, node = pod.metadata.uid, pod.spec.nodeName
         bound = self._bound.get(uid, admitted)
         # Scheduler and kubelet may both have seen the node as it was before.
-        reduced = self._reduced.get(node)
+        resource = pod.status.reason.removeprefix(OUT_OF) if pod.status.reason.startswith(OUT_OF) else ""
+        reduced = self._reduced.get((node, resource))
         is_stale = reduced is not None and self.served_time.between(reduced, bound.time) < _STALE_SECONDS
         if self._changed.get(node, 0) > bound.revision or is_stale:
             self.allow("node-changed")

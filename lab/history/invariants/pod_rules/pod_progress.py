@@ -20,8 +20,12 @@ from nominee.machinery.api.pb import core
 _PODS_MAX: Final = 10_000
 _ORDER: Final = {"": 0, "Pending": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 """Phases in the order in which a pod has them. A pod whose node is lost may be Unknown at any time."""
+_ASSIGNED: Final = "is already assigned to node"
+"""In the API server's answer to the binding of a bound pod."""
 _BOUND_SECONDS: Final = 15.0
 """How long a scheduler may not have seen the binding by another one."""
+_TAKEOVER_SECONDS: Final = 5.0
+"""How long after another scheduler's first term the former leader's attempts may still be under way."""
 
 
 class PodProgress(Checker):
@@ -39,8 +43,9 @@ class PodProgress(Checker):
         checks="bindings of pods and changes of their statuses",
         exceptions={
             **FORMER_OBJECT,
-            "new-leader": "another scheduler became the leader shortly before; an attempt failed of the one "
-            f"whose watch did not have the other's binding yet, {_BOUND_SECONDS:.0f} s old at most",
+            "new-leader": "another scheduler became the leader shortly before; a binding was refused, or an "
+            "attempt failed at a pod that the former leader had bound: no watch had that binding yet, which "
+            f"was {_BOUND_SECONDS:.0f} s old at most",
         },
     )
     kinds = frozenset({POD, LEASE})
@@ -61,7 +66,7 @@ class PodProgress(Checker):
         pod, before = revision.after(POD), same_pod_before(revision)
         if pod is None:
             return
-        if pod.spec.nodeName and (before is None or not before.spec.nodeName):
+        if pod.spec.nodeName and not revision.is_state and (before is None or not before.spec.nodeName):
             self._bound_at[pod.metadata.uid] = revision.time
         if before is None:
             return
@@ -73,17 +78,19 @@ class PodProgress(Checker):
                 yield self.violation(problem, revision)
             elif self._former.may_reach(revision, self.served_time):
                 self.allow("former-object")
-            elif self._is_recent(pod, revision.time) and self._leaders.changed_before(revision.time):
+            elif self._may_be_unseen(pod, revision.time) and self._leaders.changed_before(revision.time):
                 self.allow("new-leader")
             else:
                 yield self.violation(problem, revision)
         for problem in _problems(before, pod):
             yield self.violation(problem, revision)
 
-    def _is_recent(self, pod: core.Pod, now: float) -> bool:
+    def _may_be_unseen(self, pod: core.Pod, now: float) -> bool:
         """Return whether a scheduler may not have seen yet that the pod was bound."""
         bound_at = self._bound_at.get(pod.metadata.uid)
-        return bound_at is not None and self.served_time.between(bound_at, now) < _BOUND_SECONDS
+        if bound_at is None or self.served_time.between(bound_at, now) >= _BOUND_SECONDS:
+            return False
+        return _is_refused(pod) or bound_at <= self._leaders.since + _TAKEOVER_SECONDS
 
 
 def _problems(before: core.Pod, pod: core.Pod) -> Iterator[str]:
@@ -121,6 +128,12 @@ def _may_be_patch(before: core.Pod, pod: core.Pod) -> bool:
     condition = get_condition(pod.status.conditions, "PodScheduled")
     is_false = condition is not None and condition.status == "False"
     return is_false and before.spec.nodeName == pod.spec.nodeName
+
+
+def _is_refused(pod: core.Pod) -> bool:
+    """Return whether PodScheduled says that a binding was refused, since the pod had a node."""
+    condition = get_condition(pod.status.conditions, "PodScheduled")
+    return condition is not None and condition.reason == "SchedulerError" and _ASSIGNED in condition.message
 
 
 def _goes_back(old: str, new: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, TypeVar
 
 from google.protobuf.message import Message
@@ -33,6 +34,10 @@ from nominee.machinery.scheduling.taints import find_untolerated
 from nominee.machinery.scheduling.volume_matching import SELECTED_NODE
 
 M = TypeVar("M", bound=Message)
+_Demand = Callable[[core.Node], str]
+"""Returns the problem of a node, or ""."""
+_STATES_MAX: Final = 8
+"""Former states of a node that are kept."""
 SEEN_SECONDS: Final = 15.0
 """How long a scheduler may not have seen a change of a node, or the loss of a volume or its claim."""
 
@@ -55,8 +60,9 @@ class SoundBindings(Checker):
         "bound on both sides, and the node can reach both.",
         checks="bindings of schedulers",
         exceptions={
-            "node-changed": f"the node changed within {SEEN_SECONDS:.0f} s, or the pod was nominated before, "
-            "or a volume was asked for there before the scheduler could see the change",
+            "node-changed": "the node, which would have suited the pod, its devices and volumes, changed "
+            f"within {SEEN_SECONDS:.0f} s, or the pod was nominated before, or a volume was asked for there "
+            "before the scheduler could see the change",
             "claim-removed": "a claim that was bound or reserved was removed, or lost its volume, within "
             f"{SEEN_SECONDS:.0f} s",
             **FORMER_POD,
@@ -68,8 +74,8 @@ class SoundBindings(Checker):
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._newest: dict[str, Revision] = {}
-        self._nodes_since: dict[str, float] = {}
-        """When taints or labels of a node changed last."""
+        self._former_nodes: dict[str, deque[tuple[core.Node, float]]] = {}
+        """The former states of a node, before its taints or labels changed, and until when it had them."""
         self._claims_removed: dict[str, float] = {}
         """When a claim that was in use was removed, or lost its volume, by key."""
         self._gone: Counter[str] = Counter()
@@ -97,14 +103,27 @@ class SoundBindings(Checker):
             self._waited.add(pod.metadata.uid)
         if revision.value is None and _is_in_use(revision):
             self._claims_removed[revision.key] = revision.time
-        lost = _claim_of_lost_volume(revision)
-        if lost:
+        if (lost := self._claim_of_lost_volume(revision)) is not None:
             self._claims_removed[lost] = revision.time
         self._observe_volume_claim(revision)
         old, new = revision.before(NODE), revision.after(NODE)
-        if new is not None and (old is None or _placement(old) != _placement(new)):
-            self._nodes_since[revision.key] = revision.time
+        if old is not None and (new is None or _placement(old) != _placement(new)):
+            former = self._former_nodes.setdefault(revision.key, deque(maxlen=_STATES_MAX))
+            former.append((old, revision.time))
         yield from ()
+
+    def _claim_of_lost_volume(self, revision: Revision) -> str | None:
+        """Return the key of the claim whose volume is removed, or no longer names it."""
+        before, volume = revision.before(PERSISTENT_VOLUME), revision.after(PERSISTENT_VOLUME)
+        if before is None or not before.spec.claimRef.uid:
+            return None
+        if volume is not None and volume.spec.claimRef.uid == before.spec.claimRef.uid:
+            return None
+        reference = before.spec.claimRef
+        claim = self._get(PERSISTENT_VOLUME_CLAIM, reference.namespace, reference.name)
+        if claim is None or claim.metadata.uid != reference.uid or claim.spec.volumeName != revision.name:
+            return None
+        return PERSISTENT_VOLUME_CLAIM.key(reference.namespace, reference.name)
 
     def _observe_volume_claim(self, revision: Revision) -> None:
         if revision.kind is not PERSISTENT_VOLUME_CLAIM:
@@ -141,31 +160,37 @@ class SoundBindings(Checker):
         if not has_ended:
             for problem in (*self._claims(pod, chosen_at), *self._volumes(pod, chosen_at)):
                 yield self.violation(f"the pod was bound to node {answer.node!r}, and {problem}", seen)
-        problems, waited = list(self._problems_of_node(pod, node, has_ended)), answer.uid in self._waited
+        waited = answer.uid in self._waited
         self._waited.discard(answer.uid)
-        if not problems:
-            return
-        since = self._nodes_since[NODE.key("", answer.node)]
-        if waited or self.served_time.between(since, chosen_at) < SEEN_SECONDS:
-            self.allow("node-changed")
-            return
-        for problem in problems:
-            yield self.violation(f"the pod was bound to node {answer.node!r}, {problem}", seen)
+        former = [
+            each
+            for each, until in self._former_nodes.get(NODE.key("", answer.node), ())
+            if waited or self.served_time.between(until, chosen_at) < SEEN_SECONDS
+        ]
+        for problem_on in self._demands(pod, has_ended):
+            problem = problem_on(node)
+            if not problem:
+                continue
+            if any(not problem_on(each) for each in former):
+                self.allow("node-changed")
+            else:
+                yield self.violation(f"the pod was bound to node {answer.node!r}, {problem}", seen)
 
-    def _problems_of_node(self, pod: core.Pod, node: core.Node, has_ended: bool) -> Iterator[str]:
-        problem = _problem_of_node(pod, node)
-        if problem:
-            yield problem
+    def _demands(self, pod: core.Pod, has_ended: bool) -> Iterator[_Demand]:
+        """Yield the demands of the pod, its devices and its volumes on a node."""
+        yield partial(_problem_of_node, pod)
         if has_ended:
             return
         for _, name in _resource_claims(pod):
             claim = self._get(RESOURCE_CLAIM, pod.metadata.namespace, name)
-            if claim is not None and not _reaches(claim.status.allocation.nodeSelector, node):
-                yield f"and its claim {name} has devices that the node does not reach"
+            if claim is not None:
+                problem = f"and its claim {name} has devices that the node does not reach"
+                yield partial(_problem_of_reach, claim.status.allocation.nodeSelector, problem)
         for name in claims_of(pod):
             volume = self._volume_of(pod, name)
-            if volume is not None and not _reaches(volume.spec.nodeAffinity.required, node):
-                yield f"and its volume {volume.metadata.name} is not where the node is"
+            if volume is not None:
+                problem = f"and its volume {volume.metadata.name} is not where the node is"
+                yield partial(_problem_of_reach, volume.spec.nodeAffinity.required, problem)
 
     def _times_of_choice(self, pod: core.Pod, answer: Answer) -> Iterator[float]:
         """Yield when, at the latest, the node was chosen for the pod.
@@ -257,16 +282,6 @@ def _is_in_use(revision: Revision) -> bool:
     return is_bound or (claim is not None and bool(claim.status.reservedFor))
 
 
-def _claim_of_lost_volume(revision: Revision) -> str:
-    """Return the key of the claim whose volume is removed or no longer names it, or ''."""
-    before, volume = revision.before(PERSISTENT_VOLUME), revision.after(PERSISTENT_VOLUME)
-    if before is None or not before.spec.claimRef.uid:
-        return ""
-    if volume is not None and volume.spec.claimRef.uid == before.spec.claimRef.uid:
-        return ""
-    return PERSISTENT_VOLUME_CLAIM.key(before.spec.claimRef.namespace, before.spec.claimRef.name)
-
-
 def _placement(node: core.Node) -> tuple[object, ...]:
     return dict(node.metadata.labels), [(each.key, each.value, each.effect) for each in node.spec.taints]
 
@@ -276,6 +291,10 @@ def _reaches(selector: core.NodeSelector, node: core.Node) -> bool:
     if not selector.nodeSelectorTerms:
         return True
     return NodeSelector.read(selector).matches(node.metadata.labels, node.metadata.name)
+
+
+def _problem_of_reach(selector: core.NodeSelector, problem: str, node: core.Node) -> str:
+    return "" if _reaches(selector, node) else problem
 
 
 def _problem_of_node(pod: core.Pod, node: core.Node) -> str:

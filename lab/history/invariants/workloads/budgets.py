@@ -39,8 +39,8 @@ class Budgets(Checker):
         "newest generation, and counts until the pod terminates.",
         checks="writes of budgets, and evictions of pods that have one",
         exceptions={
-            "new": f"the pod, its labels or the budget are not {NEW_SECONDS:.0f} s old: a cache may not have "
-            "them yet",
+            "new": f"the budget is not {NEW_SECONDS:.0f} s old, or the pod or the labels by which it is "
+            "selected: a cache may not have them yet, so that the controller forgets the eviction",
             "stale-start": "WatchListClient is off: a controller manager that was restarted may begin "
             "with an older state",
             "former-object": f"an evicted pod whose predecessor of the name was deleted within "
@@ -54,7 +54,7 @@ class Budgets(Checker):
         super().__init__(settings)
         self._pods: dict[str, Revision] = {}
         self._created: dict[str, float] = {}
-        """When a pod was created or got its labels, by key."""
+        """When a pod was created, or got labels that a budget selects, by key."""
         self._forgotten: dict[str, float] = {}
         """When a budget forgot the eviction of a pod that the controller's cache may not have had, by key."""
         self._budgets: dict[str, Revision] = {}
@@ -106,7 +106,7 @@ class Budgets(Checker):
     def _observe_pod(self, revision: Revision) -> Iterator[Violation]:
         self._former.observe(revision)
         pod, before = revision.after(POD), same_pod_before(revision)
-        if pod is not None and (before is None or before.metadata.labels != pod.metadata.labels):
+        if pod is not None and (before is None or self._is_selected(before, pod, revision.namespace)):
             self._created[revision.key] = revision.time
         if pod is None:
             self._pods.pop(revision.key, None)
@@ -116,6 +116,14 @@ class Budgets(Checker):
         self._pods[revision.key] = revision
         if before is not None and not _is_evicted(before) and _is_evicted(pod) and _is_protected(before):
             yield from self._check_eviction(before, revision)
+
+    def _is_selected(self, before: core.Pod, pod: core.Pod, namespace: str) -> bool:
+        """Return whether a budget selects a pod by its new labels that it did not select before."""
+        return before.metadata.labels != pod.metadata.labels and any(
+            selects(budget, pod) and not selects(budget, before)
+            for each in self._budgets.values()
+            if each.namespace == namespace and (budget := each.after(POD_DISRUPTION_BUDGET)) is not None
+        )
 
     def _check_eviction(self, before: core.Pod, revision: Revision) -> Iterator[Violation]:
         found = [

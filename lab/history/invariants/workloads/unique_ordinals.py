@@ -27,6 +27,11 @@ class _Removal(NamedTuple):
     revision: Revision
     uid: str
     runs: bool
+    has_finalizers: bool
+
+    def is_during(self, answer: Answer) -> bool:
+        """Return whether the pod was removed between a request and its answer."""
+        return _spans(answer, self.revision.revision)
 
 
 class UniqueOrdinals(Checker):
@@ -43,6 +48,10 @@ class UniqueOrdinals(Checker):
         description="No component removes a StatefulSet's pod, in whose place another one of the ordinal "
         "starts, while its containers run on a node that is ready.",
         checks="removals of StatefulSets' pods by components",
+        exceptions={
+            "forced": "a client forced the deletion of the pod, or took its last finalizer away, while a "
+            "component deleted it"
+        },
     )
     kinds = frozenset({POD, NODE})
     takes_answers = True
@@ -55,7 +64,7 @@ class UniqueOrdinals(Checker):
         self._removals: LRUCache[str, _Removal] = LRUCache(PODS_MAX)
         """The last removal of a pod by key."""
         self._of_clients: LRUCache[str, None] = LRUCache(PODS_MAX)
-        """The pods, by uid, that a client forced, or perhaps removed; its answer may come late."""
+        """The pods, by uid, that a client forced, or whose last finalizer it took away."""
         self._suspects: LRUCache[str, Violation] = LRUCache(PODS_MAX)
         """What components removed, by uid."""
 
@@ -77,49 +86,57 @@ class UniqueOrdinals(Checker):
             # Without a grace period each deletion removes the pod at once.
             is_graceful = ended.spec.terminationGracePeriodSeconds > 0
             runs = is_graceful and _runs(ended) and ended.spec.nodeName in self._ready_nodes
-            self._removals[revision.key] = _Removal(revision, ended.metadata.uid, runs)
+            self._removals[revision.key] = _Removal(
+                revision, ended.metadata.uid, runs, bool(ended.metadata.finalizers)
+            )
         yield from ()
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
         """Check a removal that a component asked for."""
         if answer.kind is not POD or answer.method not in _WRITES:
             return
-        component, key = answer.client.split("-")[0], POD.key(answer.namespace, answer.name)
+        is_component = answer.client.split("-")[0] in _COMPONENTS
+        if is_component and answer.method is not Method.DELETE:
+            return
+        key = POD.key(answer.namespace, answer.name)
         removal = self._removals.get(key)
-        if component not in _COMPONENTS:
+        if not is_component:
             self._note_client(answer, key, removal)
-        elif answer.method is Method.DELETE and answer.outcome is Outcome.DONE:
-            if removal is None or not _spans(answer, removal.revision.revision):
-                return
-            if removal.uid in self._of_clients:
-                return
-            self.checked += 1
-            if removal.runs:
-                self._suspects[removal.uid] = self.violation(
-                    f"the {component} removed the pod while its containers ran on a node that is ready",
-                    removal.revision,
-                )
+        elif removal is not None and answer.outcome is Outcome.DONE and removal.is_during(answer):
+            self._check(answer, removal)
         yield from ()
 
+    def _check(self, answer: Answer, removal: _Removal) -> None:
+        self.checked += 1
+        if removal.runs:
+            component = answer.client.split("-")[0]
+            self._suspects[removal.uid] = self.violation(
+                f"the {component} removed the pod while its containers ran on a node that is ready",
+                removal.revision,
+            )
+
     def _note_client(self, answer: Answer, key: str, removal: _Removal | None) -> None:
-        """Note a pod that a client forced or removed, whatever the answer says.
+        """Note a pod that a client forced or freed, whatever the answer says.
 
         A deletion that is forced marks the pod, and removes it then; if that fails, the next deletion removes
         the pod at once (BeforeDelete of the API server's registry). The write that takes the last finalizer
         away removes it, too.
         """
         marked_at, marked = self._marks.get(key, (0, ""))
-        if answer.method is Method.DELETE and marked and _spans(answer, marked_at):
+        if answer.is_forced and marked and _spans(answer, marked_at):
             self._of_clients[marked] = None
-        if removal is None or not _spans(answer, removal.revision.revision):
+        if removal is None or not removal.is_during(answer):
             return
-        if answer.method is Method.DELETE or removal.uid == marked:
+        frees = removal.has_finalizers and answer.method is not Method.DELETE
+        if answer.is_forced or (frees and answer.outcome is Outcome.DONE):
             self._of_clients[removal.uid] = None
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
-        """Yield the removals that no client asked for."""
+        """Yield the removals that no client has forced."""
         for uid, violation in self._suspects.items():
-            if uid not in self._of_clients:
+            if uid in self._of_clients:
+                self.allow("forced")
+            else:
                 yield violation
 
 
