@@ -40,7 +40,7 @@ _OF_CONTROLLERS: Final = (
 """Types of conditions that controllers write with the time of their clock, beside Available."""
 KNOWN: Final[tuple[AcceptedFinding, ...]] = (
     *_known(
-        _at("kubelet-*:* apiserver*:*", _WRITES_LATE) + " " + _at("kubelet-*:*", "error switch travel"),
+        _at("kubelet-*:* apiserver*:*", _WRITES_LATE) + " " + _at("kubelet-*:*", "error switch"),
         "conditions-keep-their-times: the condition *Ready* became *, and its lastTransitionTime",
         "conditions-keep-their-times: the condition Initialized became *, and its lastTransitionTime",
         reason="times have whole seconds: two transitions in one second have one time, also if a kubelet's "
