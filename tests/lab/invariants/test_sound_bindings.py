@@ -175,14 +175,20 @@ def test_volumes() -> None:
     assert problems_of(mounts, labelled("a"), wants, removed=wants, seconds=SECONDS[:3]) == unbound
 
 
-def test_a_node_that_changed_does_not_reach_a_volume_or_devices() -> None:
-    mounts, uses = pod("p"), pod("p")
+def volume_in_a(mounts: core.Pod) -> tuple[core.PersistentVolumeClaim, core.PersistentVolume]:
+    """Let a pod mount a claim; return it with its volume, which is in the zone a."""
     mounts.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = "c"
     wants, volume = core.PersistentVolumeClaim(), core.PersistentVolume()
     wants.metadata.name, wants.metadata.namespace, wants.metadata.uid = "c", "default", "uid-c"
     wants.spec.volumeName = volume.metadata.name = "v"
     volume.spec.claimRef.uid = "uid-c"
     _zone(volume.spec.nodeAffinity.required, "a")
+    return wants, volume
+
+
+def test_a_node_that_changed_does_not_reach_a_volume_or_devices() -> None:
+    mounts, uses = pod("p"), pod("p")
+    wants, volume = volume_in_a(mounts)
     assert problems_of(mounts, labelled("a"), wants, volume, late=labelled("b")) == []
     assert len(problems_of(mounts, labelled("a"), labelled("b"), wants, volume)) == 1
     uses.spec.resourceClaims.add(name="gpu", resourceClaimName="c")
@@ -193,12 +199,7 @@ def test_a_node_that_changed_does_not_reach_a_volume_or_devices() -> None:
 
 def test_a_node_that_never_suited() -> None:
     mounts = pod("p", nominated="n1")
-    mounts.spec.volumes.add(name="data").volumeSource.persistentVolumeClaim.claimName = "c"
-    wants, volume = core.PersistentVolumeClaim(), core.PersistentVolume()
-    wants.metadata.name, wants.metadata.namespace, wants.metadata.uid = "c", "default", "uid-c"
-    wants.spec.volumeName = volume.metadata.name = "v"
-    volume.spec.claimRef.uid = "uid-c"
-    _zone(volume.spec.nodeAffinity.required, "a")
+    wants, volume = volume_in_a(mounts)
     tainted = labelled("b")
     tainted.spec.taints.add(key="x", effect="PreferNoSchedule")
     assert len(problems_of(mounts, wants, volume, labelled("b"), late=tainted)) == 1

@@ -41,24 +41,35 @@ def check(
     is_forced: bool = True,
 ) -> tuple[int, tuple[Violation, ...]]:
     """Return the number of checked removals and the violations; the last write answers all clients."""
+    end = history.next_revision - 1 - earlier
+    made = [deletion(client, outcome, end, is_forced=is_forced) for client in clients or ("kubelet-0",)]
+    return answered(history, *made)
+
+
+def deletion(
+    client: str, outcome: Outcome, end: int, *, method: Method = Method.DELETE, is_forced: bool = True
+) -> Answer:
+    """Return the answer to a request which spans the revision `end`."""
+    return Answer(
+        client=client,
+        method=method,
+        outcome=outcome,
+        kind=kinds.POD,
+        namespace="default",
+        name="db-0",
+        begin=end - 1,
+        end=end,
+        is_forced=is_forced and method is Method.DELETE,
+    )
+
+
+def answered(history: History, *made: Answer) -> tuple[int, tuple[Violation, ...]]:
+    """Return the number of checked removals, and the violations."""
     running = Check(ComponentSettings(observes_answers=True), [UniqueOrdinals.about.name])
     for revision in history.revisions:
         running.observe(revision)
-    end = history.next_revision - 1 - earlier
-    for client in clients or ("kubelet-0",):
-        running.observe_answer(
-            Answer(
-                client=client,
-                method=Method.DELETE,
-                outcome=outcome,
-                kind=kinds.POD,
-                namespace="default",
-                name="db-0",
-                begin=end - 1,
-                end=end,
-                is_forced=is_forced,
-            )
-        )
+    for answer in made:
+        running.observe_answer(answer)
     (result,) = running.finish(Evidence(now=history.now))
     return result.checked, result.violations
 
@@ -106,29 +117,6 @@ def test_removals_that_are_not_checked() -> None:
     assert check(removed(member()), earlier=1) == (0, ())
 
 
-def answers(history: History, *made: tuple[str, Method, Outcome, int]) -> tuple[Violation, ...]:
-    """Return the violations; each answer has its client, method, outcome and the revision that it spans."""
-    running = Check(ComponentSettings(observes_answers=True), [UniqueOrdinals.about.name])
-    for revision in history.revisions:
-        running.observe(revision)
-    for client, method, outcome, end in made:
-        running.observe_answer(
-            Answer(
-                client=client,
-                method=method,
-                outcome=outcome,
-                kind=kinds.POD,
-                namespace="default",
-                name="db-0",
-                begin=end - 1,
-                end=end,
-                is_forced=method is Method.DELETE,
-            )
-        )
-    (result,) = running.finish(Evidence(now=history.now))
-    return result.violations
-
-
 def forced(*finalizers: str) -> core.Pod:
     found = member()
     found.metadata.finalizers.extend(finalizers)
@@ -137,19 +125,19 @@ def forced(*finalizers: str) -> core.Pod:
     return found
 
 
-REMOVED = ("controllers", Method.DELETE, Outcome.DONE, 4)
+REMOVED = deletion("controllers", Outcome.DONE, 4)
 
 
 @pytest.mark.parametrize(
     ("client", "is_found"),
     [
-        (("user", Method.DELETE, Outcome.REFUSED, 4), False),
-        (("user", Method.DELETE, Outcome.NOT_FOUND, 4), False),
-        (("user", Method.DELETE, Outcome.REFUSED, 3), False),
-        (("user", Method.PATCH, Outcome.DONE, 4), False),
-        (("user", Method.PATCH, Outcome.DONE, 3), True),
-        (("user", Method.PATCH, Outcome.REFUSED, 4), True),
-        (("kubelet-0", Method.DELETE, Outcome.DONE, 3), True),
+        (deletion("user", Outcome.REFUSED, 4), False),
+        (deletion("user", Outcome.NOT_FOUND, 4), False),
+        (deletion("user", Outcome.REFUSED, 3), False),
+        (deletion("user", Outcome.DONE, 4, method=Method.PATCH), False),
+        (deletion("user", Outcome.DONE, 3, method=Method.PATCH), True),
+        (deletion("user", Outcome.REFUSED, 4, method=Method.PATCH), True),
+        (deletion("kubelet-0", Outcome.DONE, 3), True),
     ],
     ids=[
         "refused",
@@ -161,14 +149,13 @@ REMOVED = ("controllers", Method.DELETE, Outcome.DONE, 4)
         "by a component",
     ],
 )
-def test_a_client_forces_a_pod_that_a_component_deletes(
-    client: tuple[str, Method, Outcome, int], is_found: bool
-) -> None:
+def test_a_client_forces_a_pod_that_a_component_deletes(client: Answer, is_found: bool) -> None:
     history = History().put(ready_node(), member(), forced("example.com/x")).delete(forced("example.com/x"))
-    assert bool(answers(history, client, REMOVED)) is is_found
-    assert bool(answers(history, REMOVED, client)) is is_found
+    assert bool(answered(history, client, REMOVED)[1]) is is_found
+    assert bool(answered(history, REMOVED, client)[1]) is is_found
 
 
 def test_a_client_that_writes_a_pod_does_not_remove_it() -> None:
     history = History().put(ready_node(), member(), member()).delete(member())
-    assert answers(history, ("user", Method.PATCH, Outcome.DONE, 4), REMOVED)
+    _, violations = answered(history, deletion("user", Outcome.DONE, 4, method=Method.PATCH), REMOVED)
+    assert len(violations) == 1
