@@ -123,7 +123,9 @@ KNOWN: Final[tuple[AcceptedFinding, ...]] = (
             "scheduler*:apiserver*.Delete.pods",
             "delay hang lose-response pause slow",
         )
-        + " apiserver*:etcd*.Txn.pods=slow* apiserver*:etcd*.Txn.pods=hang* *=recreate* *=remove*",
+        + " "
+        + _at("apiserver*:etcd*.Txn.pods", "slow hang")
+        + " *=recreate* *=remove*",
         "waits in the state Gated, and fits on",
         "waits in the state Gated, and may preempt on",
         reason="a preemptor whose last victim another client, or another preemptor, deletes before its "

@@ -60,3 +60,7 @@ class Answer:
     begin_time: float = 0.0
     was_frozen: bool = False
     is_forced: bool = False
+
+    def spans(self, revision: int) -> bool:
+        """Return whether a revision was written between the request and its answer."""
+        return self.begin < revision <= self.end

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.late_finalizers import UNDER_WAY_SECONDS, LateFinalizers
 from nominee.lab.history.invariants.checking.pods import ended_pod, is_terminal, same_pod_before
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_CLAIM
@@ -15,7 +16,6 @@ from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.api.pb import core
 from nominee.machinery.api.volume_claims import claims_of
 
-_UNDER_WAY_SECONDS: Final = 2.0
 _PHASE_SECONDS: Final = 10.0
 """How long the write of a volume's phase may come after that of its claim."""
 
@@ -35,7 +35,7 @@ class ProtectedClaims(Checker):
         exceptions={
             "bound-late": "the pod was bound when the claim was being deleted already",
             "deletion-under-way": "the resource claim got its first finalizer after the DELETE was sent, or, "
-            f"where no answers are known, up to {_UNDER_WAY_SECONDS:g} s before: a DELETE looks at "
+            f"where no answers are known, up to {UNDER_WAY_SECONDS:g} s before: a DELETE looks at "
             "finalizers once, when it has read the object",
             "phase-unwritten": "the volume's phase was not Bound, and its claim has named it for less than "
             f"{_PHASE_SECONDS:.0f} s: only the phase protects it",
@@ -55,10 +55,8 @@ class ProtectedClaims(Checker):
         """The volume of each volume claim, and since when, by uid."""
         self._deleted: dict[str, int] = {}
         """The revision at which the deletion of an object began, by key."""
-        self._finalized: dict[str, Revision] = {}
-        """The writes that gave finalizers to resource claims which had none, by key."""
-        self._removed: list[tuple[Revision, Revision, Violation]] = []
-        """Such writes, and removals after them; no answer shows yet when the DELETE was sent."""
+        self._late = LateFinalizers()
+        """Those of resource claims; others get their finalizer when they are created."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a pod or a claim, or check a removal."""
@@ -72,34 +70,27 @@ class ProtectedClaims(Checker):
                 self._claims[claim.metadata.uid] = claim.spec.volumeName, revision.time
         if revision.object is not None and metadata_of(revision.object).HasField("deletionTimestamp"):
             self._deleted.setdefault(revision.key, revision.revision)
-        if revision.kind is RESOURCE_CLAIM and _gets_finalizers(revision):
-            self._finalized[revision.key] = revision
+        if revision.kind is RESOURCE_CLAIM:
+            self._late.observe(revision)
         if revision.value is None and not revision.is_state:
             began = self._deleted.pop(revision.key, revision.revision)
             yield from self._check_removal(revision, began)
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
         """Judge the removal of a resource claim by when its DELETE was sent."""
-        if not self._removed or answer.method is not Method.DELETE or answer.outcome is not Outcome.DONE:
-            return
-        key = answer.kind.key(answer.namespace, answer.name)
-        for each in list(self._removed):
-            finalized, removal, violation = each
-            if removal.key == key and answer.begin < removal.revision <= answer.end:
-                self._removed.remove(each)
-                if answer.begin < finalized.revision:
-                    self.allow("deletion-under-way")
-                else:
-                    yield violation
+        for violation, is_under_way in self._late.judge(answer):
+            if is_under_way:
+                self.allow("deletion-under-way")
+            else:
+                yield violation
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
         """Report the removals whose DELETE has no answer."""
-        for _, _, violation in self._removed:
-            yield violation
+        yield from self._late.remaining()
 
     def _check_removal(self, revision: Revision, began: int) -> Iterator[Violation]:
         self.checked += 1
-        finalized = self._finalized.pop(revision.key, None)
+        finalized = self._late.pop(revision.key)
         for binding in list(self._bound.values()):
             pod = binding.after(POD)
             if pod is None or not _uses(pod, revision):
@@ -114,8 +105,8 @@ class ProtectedClaims(Checker):
             if finalized is None or began != revision.revision:
                 yield violation
             elif self.settings.observes_answers:
-                self._removed.append((finalized, revision, violation))
-            elif self.served_time.between(finalized.time, revision.time) <= _UNDER_WAY_SECONDS:
+                self._late.wait(finalized, revision, violation)
+            elif self.served_time.between(finalized.time, revision.time) <= UNDER_WAY_SECONDS:
                 self.allow("deletion-under-way")
             else:
                 yield violation
@@ -147,17 +138,6 @@ class ProtectedClaims(Checker):
             self._bound[pod.metadata.uid] = revision
         if is_terminal(pod):
             self._ended.add(pod.metadata.uid)
-
-
-def _gets_finalizers(revision: Revision) -> bool:
-    """Return whether an object that had no finalizers has some."""
-    before, after = revision.previous, revision.object
-    return (
-        before is not None
-        and after is not None
-        and not metadata_of(before).finalizers
-        and bool(metadata_of(after).finalizers)
-    )
 
 
 def _uses(pod: core.Pod, removal: Revision) -> bool:

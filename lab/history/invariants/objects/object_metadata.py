@@ -7,9 +7,10 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
+from nominee.lab.history.invariants.checking.answers import Answer
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
+from nominee.lab.history.invariants.checking.late_finalizers import UNDER_WAY_SECONDS, LateFinalizers
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import EVENT, KINDS, LEASE
 from nominee.machinery.api.objects import copy_of, metadata_of
@@ -19,7 +20,6 @@ _OF_GARBAGE_COLLECTION: Final = {"orphan", "foregroundDeletion"}
 """Finalizers that a deletion adds, and removes, by itself for its propagationPolicy."""
 _OF_DELETION: Final = ("finalizers", "deletionTimestamp", "deletionGracePeriodSeconds")
 """The fields that another DELETE of an object that is being deleted may change."""
-_UNDER_WAY_SECONDS: Final = 2.0
 
 
 class ObjectMetadata(Checker):
@@ -38,7 +38,7 @@ class ObjectMetadata(Checker):
         checks="updates and removals of objects, but for leases and events",
         exceptions={
             "deletion-under-way": "an object that got its first finalizer up to "
-            f"{_UNDER_WAY_SECONDS:g} s before, or after the DELETE was sent, is removed: a DELETE looks at "
+            f"{UNDER_WAY_SECONDS:g} s before, or after the DELETE was sent, is removed: a DELETE looks at "
             "finalizers once, when it has read the object",
             "another-deletion": "another DELETE of an object that is being deleted adds the finalizer of its "
             "propagationPolicy, and changes nothing else",
@@ -50,10 +50,7 @@ class ObjectMetadata(Checker):
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
-        self._finalized: dict[str, Revision] = {}
-        """The writes that gave finalizers to objects which had none."""
-        self._removed: list[tuple[Revision, Revision]] = []
-        """Such writes, and removals after them; no answer shows yet when the DELETE was sent."""
+        self._late = LateFinalizers()
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Compare an object with its former state."""
@@ -65,12 +62,11 @@ class ObjectMetadata(Checker):
         self.checked += 1
         old = metadata_of(before)
         if obj is None:
-            finalized = self._finalized.pop(revision.key, None)
+            finalized = self._late.pop(revision.key)
             if set(old.finalizers) - _OF_GARBAGE_COLLECTION and not old.HasField("deletionTimestamp"):
                 yield from self._check_removal(revision, finalized)
             return
-        if not old.finalizers and metadata_of(obj).finalizers:
-            self._finalized[revision.key] = revision
+        self._late.observe(revision)
         for problem in _problems(before, obj):
             yield self.violation(problem, revision)
         added = _finalizers_of_deleted(before, obj)
@@ -82,33 +78,25 @@ class ObjectMetadata(Checker):
 
     def _check_removal(self, revision: Revision, finalized: Revision | None) -> Iterator[Violation]:
         """Check the removal of an object that has finalizers, and was not being deleted."""
-        if finalized is not None and revision.time - finalized.time <= _UNDER_WAY_SECONDS:
+        violation = self.violation("the object was removed at once, and had finalizers", revision)
+        if finalized is not None and revision.time - finalized.time <= UNDER_WAY_SECONDS:
             self.allow("deletion-under-way")
         elif finalized is not None and self.settings.observes_answers:
-            self._removed.append((finalized, revision))
+            self._late.wait(finalized, revision, violation)
         else:
-            yield self._removal(revision)
-
-    def _removal(self, revision: Revision) -> Violation:
-        return self.violation("the object was removed at once, and had finalizers", revision)
+            yield violation
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
         """Drop the removal by a DELETE that was sent before the object had finalizers."""
-        if not self._removed or answer.method is not Method.DELETE or answer.outcome is not Outcome.DONE:
-            return
-        key = answer.kind.key(answer.namespace, answer.name)
-        for finalized, removal in list(self._removed):
-            if removal.key == key and answer.begin < removal.revision <= answer.end:
-                self._removed.remove((finalized, removal))
-                if answer.begin < finalized.revision:
-                    self.allow("deletion-under-way")
-                else:
-                    yield self._removal(removal)
+        for violation, is_under_way in self._late.judge(answer):
+            if is_under_way:
+                self.allow("deletion-under-way")
+            else:
+                yield violation
 
     def finish(self, evidence: Evidence) -> Iterator[Violation]:
         """Report the removals whose DELETE has no answer."""
-        for _, removal in self._removed:
-            yield self._removal(removal)
+        yield from self._late.remaining()
 
 
 def _problems(before: Message, obj: Message) -> Iterator[str]:

@@ -138,12 +138,10 @@ class LateRejections(Checker):
         uid = pod.metadata.uid
         is_created = before is None and not revision.is_state
         is_resized = before is not None and _requests(before) != _requests(pod)
-        known = self._early.get(uid)
-        if is_terminal(pod) and (is_rejected(pod) or uid in self._admitted):
-            self._early.pop(uid, None)
-        elif is_terminal(pod):
-            if known is not None and known.end_time is None:
-                self._early[uid] = replace(known, end_time=revision.time)
+        if is_terminal(pod):
+            known = self._early.pop(uid, None)
+            if known is not None and not is_rejected(pod) and uid not in self._admitted:
+                self._early[uid] = known if known.end_time else replace(known, end_time=revision.time)
         elif is_created or (is_critical(pod) and (is_resized or uid not in self._early)):
             birth = pod.metadata.creationTimestamp.seconds
             self._early[uid] = _Early(pod.spec.nodeName, birth, revision.revision)
@@ -189,10 +187,11 @@ class LateRejections(Checker):
         if before is None or node is None:
             self._changed[revision.name] = revision.revision
             return
-        if before.metadata.labels == node.metadata.labels and before.status == node.status:
+        is_relabelled = before.metadata.labels != node.metadata.labels
+        if not is_relabelled and before.status == node.status:
             return
         old, new = node_allocatable(before), node_allocatable(node)
-        if before.metadata.labels != node.metadata.labels or old != new:
+        if is_relabelled or old != new:
             self._changed[revision.name] = revision.revision
         less = [name for name, number in old.items() if new.get(name, 0) < number]
         if before.metadata.labels.items() - node.metadata.labels.items():
@@ -206,7 +205,8 @@ class LateRejections(Checker):
         uid, node = pod.metadata.uid, pod.spec.nodeName
         bound = self._bound.get(uid, admitted)
         # Scheduler and kubelet may both have seen the node as it was before.
-        resource = pod.status.reason.removeprefix(OUT_OF) if pod.status.reason.startswith(OUT_OF) else ""
+        is_out = pod.status.reason.startswith(OUT_OF)
+        resource = pod.status.reason.removeprefix(OUT_OF) if is_out else ""
         reduced = self._reduced.get((node, resource))
         is_stale = reduced is not None and self.served_time.between(reduced, bound.time) < _STALE_SECONDS
         if self._changed.get(node, 0) > bound.revision or is_stale:
@@ -216,7 +216,6 @@ class LateRejections(Checker):
         if self.served_time.between(preempted, revision.time) <= _RESTART_SECONDS:
             self.allow("victim-counted")
             return
-        is_out = pod.status.reason.startswith(OUT_OF)
         if is_out and self._is_admitted_after(pod, bound.revision, revision.time):
             self.allow("admitted-first")
             return

@@ -12,12 +12,14 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.former_objects import FORMER_OBJECT, FormerObjects
 from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.invariants.checking.pods import same_pod_before
+from nominee.lab.history.invariants.checking.preemptions import PODS_MAX
 from nominee.lab.history.revision import Revision
 from nominee.machinery.api.kinds import LEASE, POD
 from nominee.machinery.api.objects import get_condition
 from nominee.machinery.api.pb import core
 
-_PODS_MAX: Final = 10_000
+_UNTRIED: Final = ("", "SchedulingGated")
+"""The reasons of PodScheduled of a pod that no scheduler has tried."""
 _ORDER: Final = {"": 0, "Pending": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 """Phases in the order in which a pod has them. A pod whose node is lost may be Unknown at any time."""
 _ASSIGNED: Final = "is already assigned to node"
@@ -54,7 +56,7 @@ class PodProgress(Checker):
         super().__init__(settings)
         self._former = FormerObjects()
         self._leaders = Leaders("kube-scheduler")
-        self._bound_at: LRUCache[str, float] = LRUCache(_PODS_MAX)
+        self._bound_at: LRUCache[str, float] = LRUCache(PODS_MAX)
         """When a pod got its node, by uid."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
@@ -107,8 +109,7 @@ def _problems(before: core.Pod, pod: core.Pod) -> Iterator[str]:
 def _scheduled(before: core.Pod, pod: core.Pod) -> Iterator[str]:
     old = get_condition(before.status.conditions, "PodScheduled")
     new = get_condition(pod.status.conditions, "PodScheduled")
-    is_tried = new is not None and new != old and new.reason not in ("", "SchedulingGated")
-    if new is not None and pod.spec.schedulingGates and is_tried:
+    if new is not None and new != old and pod.spec.schedulingGates and new.reason not in _UNTRIED:
         yield f"the pod has scheduling gates, and its PodScheduled became {new.status} ({new.reason})"
     if not pod.spec.nodeName:
         return

@@ -162,16 +162,15 @@ class SoundBindings(Checker):
                 yield self.violation(f"the pod was bound to node {answer.node!r}, and {problem}", seen)
         waited = answer.uid in self._waited
         self._waited.discard(answer.uid)
-        former = [
-            each
-            for each, until in self._former_nodes.get(NODE.key("", answer.node), ())
-            if waited or self.served_time.between(until, chosen_at) < SEEN_SECONDS
-        ]
         for problem_on in self._demands(pod, has_ended):
             problem = problem_on(node)
             if not problem:
                 continue
-            if any(not problem_on(each) for each in former):
+            if any(
+                not problem_on(former)
+                for former, until in self._former_nodes.get(NODE.key("", answer.node), ())
+                if waited or self.served_time.between(until, chosen_at) < SEEN_SECONDS
+            ):
                 self.allow("node-changed")
             else:
                 yield self.violation(f"the pod was bound to node {answer.node!r}, {problem}", seen)

@@ -117,22 +117,24 @@ class Budgets(Checker):
         if before is not None and not _is_evicted(before) and _is_evicted(pod) and _is_protected(before):
             yield from self._check_eviction(before, revision)
 
+    def _selecting(self, pod: core.Pod, namespace: str) -> list[tuple[Revision, policy.PodDisruptionBudget]]:
+        """Return the budgets that select a pod, with their newest writes."""
+        return [
+            (each, budget)
+            for each in self._budgets.values()
+            if each.namespace == namespace
+            and (budget := each.after(POD_DISRUPTION_BUDGET)) is not None
+            and selects(budget, pod)
+        ]
+
     def _is_selected(self, before: core.Pod, pod: core.Pod, namespace: str) -> bool:
         """Return whether a budget selects a pod by its new labels that it did not select before."""
         return before.metadata.labels != pod.metadata.labels and any(
-            selects(budget, pod) and not selects(budget, before)
-            for each in self._budgets.values()
-            if each.namespace == namespace and (budget := each.after(POD_DISRUPTION_BUDGET)) is not None
+            not selects(budget, before) for _, budget in self._selecting(pod, namespace)
         )
 
     def _check_eviction(self, before: core.Pod, revision: Revision) -> Iterator[Violation]:
-        found = [
-            (each, budget)
-            for each in self._budgets.values()
-            if each.namespace == revision.namespace
-            and (budget := each.after(POD_DISRUPTION_BUDGET)) is not None
-            and selects(budget, before)
-        ]
+        found = self._selecting(before, revision.namespace)
         if len(found) != 1:
             return
         ((seen, budget),) = found

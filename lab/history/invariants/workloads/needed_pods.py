@@ -132,7 +132,7 @@ class NeededPods(Checker):
         if answer.kind is not POD or answer.client.split("-")[0] != _CLIENT:
             return
         end = self._ends.get(POD.key(answer.namespace, answer.name))
-        if end is None or not answer.begin < end.revision.revision <= answer.end:
+        if end is None or not answer.spans(end.revision.revision):
             return
         before, found = end.revision.before(POD), self._sets.get(end.set_uid)
         if before is None or found is None or answer.namespace in self._ending:

@@ -29,10 +29,6 @@ class _Removal(NamedTuple):
     runs: bool
     has_finalizers: bool
 
-    def is_during(self, answer: Answer) -> bool:
-        """Return whether the pod was removed between a request and its answer."""
-        return _spans(answer, self.revision.revision)
-
 
 class UniqueOrdinals(Checker):
     """Looks at the deletions by components that remove a StatefulSet's pod.
@@ -102,7 +98,9 @@ class UniqueOrdinals(Checker):
         removal = self._removals.get(key)
         if not is_component:
             self._note_client(answer, key, removal)
-        elif removal is not None and answer.outcome is Outcome.DONE and removal.is_during(answer):
+        elif (
+            removal is not None and answer.outcome is Outcome.DONE and answer.spans(removal.revision.revision)
+        ):
             self._check(answer, removal)
         yield from ()
 
@@ -123,9 +121,9 @@ class UniqueOrdinals(Checker):
         away removes it, too.
         """
         marked_at, marked = self._marks.get(key, (0, ""))
-        if answer.is_forced and marked and _spans(answer, marked_at):
+        if answer.is_forced and marked and answer.spans(marked_at):
             self._of_clients[marked] = None
-        if removal is None or not removal.is_during(answer):
+        if removal is None or not answer.spans(removal.revision.revision):
             return
         frees = removal.has_finalizers and answer.method is not Method.DELETE
         if answer.is_forced or (frees and answer.outcome is Outcome.DONE):
@@ -138,11 +136,6 @@ class UniqueOrdinals(Checker):
                 self.allow("forced")
             else:
                 yield violation
-
-
-def _spans(answer: Answer, revision: int) -> bool:
-    """Return whether a revision was written between a request and its answer."""
-    return answer.begin < revision <= answer.end
 
 
 def _is_forced(pod: core.Pod) -> bool:
