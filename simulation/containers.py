@@ -63,7 +63,7 @@ def containers(roots: Iterable[object], without: tuple[str, ...] = ()) -> Iterat
     Objects of modules or classes, and attributes, whose full names begin as one of `without` are passed over,
     with all that they alone refer to.
     """
-    visits, leaves = dict[type, _Visit](), set[type]()
+    visits, leaves = _known(without)
     outside = (*_OUTSIDE, *without)
     waiting: list[_Found] = [(None, each) for each in roots]
     seen = {id(each) for _, each in waiting}
@@ -85,6 +85,12 @@ def containers(roots: Iterable[object], without: tuple[str, ...] = ()) -> Iterat
             if id(found[1]) not in seen:
                 seen.add(id(found[1]))
                 waiting.append(found)
+
+
+@functools.cache
+def _known(_without: tuple[str, ...]) -> tuple[dict[type, _Visit], set[type]]:
+    """Return how to visit the objects of the classes that were met so far, and the classes of leaves."""
+    return {}, set()
 
 
 @functools.cache

@@ -19,6 +19,7 @@ from nominee.lab.jobs.directory import JobDirectory
 from nominee.lab.jobs.job import Ended, Executor, Job, Line
 from nominee.lab.jobs.process import JobError, JobProcess
 from nominee.lab.scenario.format.model import Scenario
+from nominee.lab.scenario.play.simulation_running import between_runs
 from nominee.machinery.runtime.clock import SystemClock
 from nominee.machinery.wire.values.scalars import Json
 
@@ -206,7 +207,9 @@ class SimulatedClusters:
 
         options = first_start(self._scenario.cluster, request.case, request.undisturbed.launches)
         if self.count == 1 or options != self._scenario.cluster or not can_fork():
-            return in_simulation(self._scenario, request, seed, directory, verbose=self._verbose)
+            answer = in_simulation(self._scenario, request, seed, directory, verbose=self._verbose)
+            between_runs()
+            return answer
         if self._started is None or not self._started.serves(seed):
             self.close()
             self._started = StartedCluster(self._scenario, seed, verbose=self._verbose)

@@ -193,8 +193,15 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def tasks_of(self, owner: Owner) -> list[asyncio.Task[object]]:
         """Return the unfinished tasks of a process, in the order of their creation."""
-        found = [task for task in asyncio.all_tasks(self) if isinstance(task, SimulatedTask)]
-        return sorted((task for task in found if task.owner is owner), key=hash)
+        return self.tasks_by_owner().get(owner, [])
+
+    def tasks_by_owner(self) -> dict[Owner | None, list[asyncio.Task[object]]]:
+        """Return the unfinished tasks of each process, in the order of their creation."""
+        found = dict[Owner | None, list[asyncio.Task[object]]]()
+        for task in sorted(asyncio.all_tasks(self), key=hash):
+            if isinstance(task, SimulatedTask):
+                found.setdefault(task.owner, []).append(task)
+        return found
 
     # Running.
 

@@ -53,14 +53,32 @@ class Stage:
     async def until_seen(self, stored: Message) -> None:
         """Wait until the watches show an object at least as new, so that the next step finds it."""
         kind, metadata, revision = kinds.of(stored), metadata_of(stored), resource_version_of(stored)
+
+        def is_seen(found: Message | None) -> bool:
+            deleted = self.world.last_deleted(kind, metadata.name, metadata.namespace)
+            return deleted >= revision or (found is not None and resource_version_of(found) >= revision)
+
+        await self._until_shown(kind, metadata.namespace, metadata.name, is_seen)
+
+    async def until_deletion_seen(self, before: Message) -> None:
+        """Wait until the watches show that an object is being deleted, or do not show it any more."""
+        metadata = metadata_of(before)
+
+        def is_seen(found: Message | None) -> bool:
+            if found is None or metadata_of(found).uid != metadata.uid:
+                return True
+            return metadata_of(found).HasField("deletionTimestamp")
+
+        await self._until_shown(kinds.of(before), metadata.namespace, metadata.name, is_seen)
+
+    async def _until_shown(
+        self, kind: AnyKind, namespace: str, name: str, is_seen: Callable[[Message | None], bool]
+    ) -> None:
         if not self.world.watches(kind):
             return
         deadline = self.clock.monotonic() + _SEEN_SECONDS_MAX
         while self.clock.monotonic() < deadline:
-            found = self.world.get(kind, metadata.name, metadata.namespace)
-            if found is not None and resource_version_of(found) >= revision:
-                return
-            if self.world.last_deleted(kind, metadata.name, metadata.namespace) >= revision:
+            if is_seen(self.world.get(kind, name, namespace)):
                 return
             await self.clock.sleep(_LOOK_SECONDS)
 

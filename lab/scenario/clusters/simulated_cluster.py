@@ -163,13 +163,14 @@ class SimulatedCluster(ScenarioCluster):
 
     def holdings(self) -> Mapping[str, Holdings]:
         gone = names_of_gone(self._running_check.revisions)
+        tasks = self._simulation.loop.tasks_by_owner()
         found: dict[str, Holdings] = {}
         for state in self._processes.states():
             process = self._simulation.processes.get(state.name)
             # A paused process forgets nothing, and is not restarted by `crash_all`.
             if process is not None and process.running and state.state != ChildState.PAUSED:
-                tasks = self._simulation.loop.tasks_of(process.owner)
-                found[state.name] = holdings(state.component, (task.get_coro() for task in tasks), gone)
+                roots = [task.get_coro() for task in tasks.get(process.owner, ())]
+                found[state.name] = holdings(state.component, roots, gone)
         return found
 
     # The end.

@@ -15,7 +15,7 @@ from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.format.reading import read_text
 from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.observing.world import World
-from nominee.lab.scenario.play.simulate import with_cluster
+from nominee.lab.scenario.play.simulate import simulate, with_cluster
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import core
@@ -213,3 +213,32 @@ def test_a_violation_in_the_middle_is_found(
                 await here.waiting.throughout(condition(text), 8.0, must_hold=must_hold)
 
     play(monkeypatch, late, use)
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "state"),
+    [
+        ("[]", "exists: false"),
+        ("[example.com/kept]", "jsonPath: {.metadata.deletionTimestamp: {present: true}}"),
+    ],
+)
+def test_a_step_after_a_deletion_sees_it(
+    finalizers: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch_batches = Client.watch_batches
+
+    async def lagging(*args: Any, **options: Any) -> AsyncGenerator[Any, None]:
+        async for batch in watch_batches(*args, **options):
+            await anyio.sleep(LAG_SECONDS)
+            yield batch
+
+    monkeypatch.setattr(Client, "watch_batches", lagging)
+    steps = f"""\
+  - apply: [{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, finalizers: {finalizers}}}}}]
+  - delete: {{kind: ConfigMap, name: a}}
+  - expect: {{now: {{object: {{kind: ConfigMap, name: a, {state}}}}}}}
+"""
+    head, _, _ = TEXT.partition("  - expect")
+    (scenario,) = read_text(head + steps, "s.yaml")
+    result = simulate(scenario, 1)
+    assert result.held, result.reason

@@ -46,10 +46,15 @@ class Delete(Action):
         return f"delete {self.kind.lower()}/{self.name or self.selector}"
 
     async def perform(self, stage: Stage) -> Performed:
-        """Delete the objects, one after another."""
+        """Delete the objects, one after another, and wait until the watches show it."""
         kind = names.kind(self.kind)
-        for namespace, name in await stage.targets(kind, self.name, self.namespace, self.selector):
+        targets = await stage.targets(kind, self.name, self.namespace, self.selector)
+        world = stage.world
+        before = [world.get(kind, name, space) for space, name in targets] if world.watches(kind) else []
+        for namespace, name in targets:
             await stage.delete(kind, namespace, name, self.grace_period_seconds, self.propagation_policy)
+        for each in filter(None, before):
+            await stage.until_deletion_seen(each)
         return DONE
 
     @classmethod
