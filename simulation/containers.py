@@ -63,7 +63,7 @@ def containers(roots: Iterable[object], without: tuple[str, ...] = ()) -> Iterat
     Objects of modules or classes, and attributes, whose full names begin as one of `without` are passed over,
     with all that they alone refer to.
     """
-    visits, leaves = _known(without)
+    visits, leaves = _visits_of_classes(without)
     outside = (*_OUTSIDE, *without)
     waiting: list[_Found] = [(None, each) for each in roots]
     seen = {id(each) for _, each in waiting}
@@ -88,8 +88,8 @@ def containers(roots: Iterable[object], without: tuple[str, ...] = ()) -> Iterat
 
 
 @functools.cache
-def _known(_without: tuple[str, ...]) -> tuple[dict[type, _Visit], set[type]]:
-    """Return how to visit the objects of the classes that were met so far, and the classes of leaves."""
+def _visits_of_classes(_without: tuple[str, ...]) -> tuple[dict[type, _Visit], set[type]]:
+    """Return how to visit the objects of classes, and the classes of leaves; all runs fill them."""
     return {}, set()
 
 

@@ -208,7 +208,7 @@ class SimulatedClusters:
         options = first_start(self._scenario.cluster, request.case, request.undisturbed.launches)
         if self.count == 1 or options != self._scenario.cluster or not can_fork():
             answer = in_simulation(self._scenario, request, seed, directory, verbose=self._verbose)
-            between_runs()
+            between_runs()  # within a run nothing is collected
             return answer
         if self._started is None or not self._started.serves(seed):
             self.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from google.protobuf.message import Message
@@ -15,7 +16,7 @@ from nominee.localcluster.supervisor.model.states import COMING_UP
 from nominee.machinery.api import kinds
 from nominee.machinery.api.errors import StatusError, is_not_found
 from nominee.machinery.api.kinds import AnyKind
-from nominee.machinery.api.objects import metadata_of, resource_version_of
+from nominee.machinery.api.objects import key_of, metadata_of, resource_version_of
 from nominee.machinery.client.api_client import retry_unavailable
 
 _LOOK_SECONDS: Final = 0.01
@@ -50,37 +51,37 @@ class Stage:
             raise StepFailedError(f"rejected with another message: {error.message}") from None
         raise StepFailedError(f"the API server accepted it; expected an error with {rejected!r}")
 
-    async def until_seen(self, stored: Message) -> None:
-        """Wait until the watches show an object at least as new, so that the next step finds it."""
-        kind, metadata, revision = kinds.of(stored), metadata_of(stored), resource_version_of(stored)
+    async def until_seen(self, *stored: Message, gone: Sequence[Message] = ()) -> None:
+        """Wait until the watches show objects at least as new, so that the next step finds them.
 
-        def is_seen(found: Message | None) -> bool:
-            deleted = self.world.last_deleted(kind, metadata.name, metadata.namespace)
-            return deleted >= revision or (found is not None and resource_version_of(found) >= revision)
-
-        await self._until_shown(kind, metadata.namespace, metadata.name, is_seen)
-
-    async def until_deletion_seen(self, before: Message) -> None:
-        """Wait until the watches show that an object is being deleted, or do not show it any more."""
-        metadata = metadata_of(before)
-
-        def is_seen(found: Message | None) -> bool:
-            if found is None or metadata_of(found).uid != metadata.uid:
-                return True
-            return metadata_of(found).HasField("deletionTimestamp")
-
-        await self._until_shown(kinds.of(before), metadata.namespace, metadata.name, is_seen)
-
-    async def _until_shown(
-        self, kind: AnyKind, namespace: str, name: str, is_seen: Callable[[Message | None], bool]
-    ) -> None:
-        if not self.world.watches(kind):
-            return
+        And until they do not show those that are gone. A watch that hangs is waited for
+        _SEEN_SECONDS_MAX.
+        """
+        waits = [
+            *(partial(self._shows, each) for each in stored),
+            *(partial(self._misses, each) for each in gone),
+        ]
         deadline = self.clock.monotonic() + _SEEN_SECONDS_MAX
-        while self.clock.monotonic() < deadline:
-            if is_seen(self.world.get(kind, name, namespace)):
-                return
-            await self.clock.sleep(_LOOK_SECONDS)
+        for is_seen in waits:
+            while not is_seen() and self.clock.monotonic() < deadline:
+                await self.clock.sleep(_LOOK_SECONDS)
+
+    def _shows(self, stored: Message) -> bool:
+        kind, metadata, revision = kinds.of(stored), metadata_of(stored), resource_version_of(stored)
+        if not self.world.watches(kind):
+            return True
+        found = self.world.get(kind, metadata.name, metadata.namespace)
+        if found is not None and resource_version_of(found) >= revision:
+            return True
+        return self.world.last_deleted(kind, metadata.name, metadata.namespace) >= revision
+
+    def _misses(self, before: Message) -> bool:
+        kind, metadata = kinds.of(before), metadata_of(before)
+        if not self.world.watches(kind):
+            return True
+        found = self.world.get(kind, metadata.name, metadata.namespace)
+        is_there = found is not None and metadata_of(found).uid == metadata.uid
+        return not is_there and self.world.revision_of(kind) >= resource_version_of(before)
 
     async def until_started(self, component: str) -> None:
         """Wait while processes of a component start again: until then they cannot be asked for anything."""
@@ -97,9 +98,26 @@ class Stage:
         """Return namespace and name of the objects of a name or a selector."""
         if name:
             return [(namespace if kind.namespaced else "", name)]
-        listed = await self.client.list(kind, namespace if kind.namespaced else "", label_selector=selector)
-        found = [metadata_of(each) for each in listed.items]
-        return sorted((each.namespace, each.name) for each in found)
+        found = map(metadata_of, await self.objects(kind, "", namespace, selector))
+        return [(each.namespace, each.name) for each in found]
+
+    async def objects(self, kind: AnyKind, name: str, namespace: str, selector: str) -> list[Message]:
+        """Return the objects of a name, if there is one, or of a selector."""
+        namespace = namespace if kind.namespaced else ""
+        if name:
+            found = await self.current(kind, namespace, name)
+            return [] if found is None else [found]
+        listed = await self.client.list(kind, namespace, label_selector=selector)
+        return sorted(listed.items, key=key_of)
+
+    async def current(self, kind: AnyKind, namespace: str, name: str) -> Message | None:
+        """Return an object as it is now, None if there is none."""
+        try:
+            return await self.call(lambda: self.client.get(kind, name, namespace))
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
 
     async def delete(
         self,

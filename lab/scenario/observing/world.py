@@ -129,7 +129,11 @@ class World:
     def is_mixed(self, looked_at: Sequence[AnyKind]) -> bool:
         """Return whether the copies of a kind may be older than the newest revision."""
         newest = self.revision
-        return any(int(self._informers[kind].resource_version or 0) < newest for kind in looked_at)
+        return any(self.revision_of(kind) < newest for kind in looked_at)
+
+    def revision_of(self, kind: AnyKind) -> int:
+        """Return the newest revision that the watch of a kind has shown."""
+        return int(self._informers[kind].resource_version or 0)
 
     async def at(self, revision: int, looked_at: Iterable[AnyKind]) -> Snapshot:
         """Read the objects of some kinds as they were at a revision.

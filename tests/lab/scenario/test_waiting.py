@@ -10,14 +10,18 @@ import anyio.lowlevel
 import pytest
 
 from nominee.lab.scenario.acting.errors import StepFailedError
+from nominee.lab.scenario.acting.stage import Stage
 from nominee.lab.scenario.acting.waiting import Waiting
 from nominee.lab.scenario.clusters.simulated_cluster import SimulatedCluster
 from nominee.lab.scenario.format.reading import read_text
 from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.observing.world import World
 from nominee.lab.scenario.play.simulate import simulate, with_cluster
+from nominee.lab.scenario.steps.objects.delete import Delete
+from nominee.lab.scenario.steps.objects.drain import Drain
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
+from nominee.machinery.api.objects import is_terminating
 from nominee.machinery.api.pb import core
 from nominee.machinery.client.api_client import Client
 from nominee.simulation.simulation import Simulation
@@ -49,6 +53,7 @@ class Here:
 
     def __init__(self, waiting: Waiting, world: World, other: Client, cluster: SimulatedCluster) -> None:
         self.waiting, self.world, self.other, self.clock = waiting, world, other, cluster.clock
+        self.stage = Stage(cluster, world, waiting)
 
     async def write(self, x: str) -> None:
         """Create or replace the ConfigMap."""
@@ -95,7 +100,9 @@ def play(
 
         monkeypatch.setattr(Client, "watch_batches", lagging)
         async with await simulation.client("other") as other, anyio.create_task_group() as tasks:
-            world = World(cluster.client, cluster.clock, [kinds.CONFIG_MAP, kinds.SECRET])
+            world = World(
+                cluster.client, cluster.clock, [kinds.CONFIG_MAP, kinds.NODE, kinds.POD, kinds.SECRET]
+            )
             await world.open(tasks)
             here = Here(Waiting(world, cluster, 100.0, anyio.lowlevel.checkpoint), world, other, cluster)
             await here.write("1")
@@ -215,16 +222,44 @@ def test_a_violation_in_the_middle_is_found(
     play(monkeypatch, late, use)
 
 
-@pytest.mark.parametrize(
-    ("finalizers", "state"),
-    [
-        ("[]", "exists: false"),
-        ("[example.com/kept]", "jsonPath: {.metadata.deletionTimestamp: {present: true}}"),
-    ],
+CONFIG_MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/kept]}}"
+POD = (
+    "{apiVersion: v1, kind: Pod, metadata: {name: p}, "
+    "spec: {containers: [{name: c, image: app}], nodeName: none}}"
 )
-def test_a_step_after_a_deletion_sees_it(
-    finalizers: str, state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+DEPLOYMENT = (
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {selector: {matchLabels: {a: b}}, "
+    "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: app}]}}}}"
+)
+WRITES = {
+    "deleted": """\
+  - apply: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]
+  - delete: {kind: ConfigMap, name: a}
+  - expect: {now: {object: {kind: ConfigMap, name: a, exists: false}}}
+""",
+    "being deleted": f"""\
+  - apply: [{CONFIG_MAP}]
+  - delete: {{kind: ConfigMap, name: a}}
+  - expect:
+      now:
+        object: {{kind: ConfigMap, name: a, jsonPath: {{.metadata.deletionTimestamp: {{present: true}}}}}}
+""",
+    "deleted again": f"""\
+  - apply: [{POD}]
+  - delete: {{kind: Pod, name: p, gracePeriodSeconds: 30}}
+  - delete: {{kind: Pod, name: p, gracePeriodSeconds: 0}}
+  - expect: {{now: {{object: {{kind: Pod, name: p, exists: false}}}}}}
+""",
+    "scaled": f"""\
+  - apply: [{DEPLOYMENT}]
+  - patch: {{kind: Deployment, name: d, subresource: scale, patch: {{spec: {{replicas: 3}}}}}}
+  - expect: {{now: {{object: {{kind: Deployment, name: d, jsonPath: {{.spec.replicas: 3}}}}}}}}
+""",
+}
+
+
+@pytest.mark.parametrize("written", WRITES)
+def test_a_step_sees_what_the_one_before_wrote(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
     watch_batches = Client.watch_batches
 
     async def lagging(*args: Any, **options: Any) -> AsyncGenerator[Any, None]:
@@ -233,12 +268,35 @@ def test_a_step_after_a_deletion_sees_it(
             yield batch
 
     monkeypatch.setattr(Client, "watch_batches", lagging)
-    steps = f"""\
-  - apply: [{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, finalizers: {finalizers}}}}}]
-  - delete: {{kind: ConfigMap, name: a}}
-  - expect: {{now: {{object: {{kind: ConfigMap, name: a, {state}}}}}}}
-"""
     head, _, _ = TEXT.partition("  - expect")
-    (scenario,) = read_text(head + steps, "s.yaml")
+    (scenario,) = read_text(head + WRITES[written], "s.yaml")
     result = simulate(scenario, 1)
     assert result.held, result.reason
+
+
+def test_an_object_that_the_scenario_has_not_seen_is_deleted_and_seen_to_be_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def use(here: Here) -> None:
+        await here.replace_secret("new")
+        await Delete(kind="Secret", name="s").perform(here.stage)
+        for _ in range(10):
+            assert here.world.get(kinds.SECRET, "s", "default") is None
+            await here.clock.sleep(LAG_SECONDS / 2)
+
+    play(monkeypatch, kinds.SECRET, use)
+
+
+def test_a_drain_evicts_pods_that_the_scenario_has_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(here: Here) -> None:
+        node, pod = core.Node(), core.Pod()
+        node.metadata.name = pod.spec.nodeName = "n"
+        pod.metadata.namespace, pod.metadata.name = "default", "p"
+        pod.spec.containers.add(name="c", image="app")
+        await here.other.create(node)
+        await here.other.create(pod)
+        with pytest.raises(StepFailedError, match="not drained within 5 s: p"):
+            await Drain(node="n", seconds=5.0).perform(here.stage)
+        assert is_terminating(await here.other.get(kinds.POD, "p", "default"))
+
+    play(monkeypatch, kinds.POD, use)

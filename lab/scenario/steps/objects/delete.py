@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from google.protobuf.message import Message
+
 from nominee.lab.scenario.acting.base import DONE, Action, Performed
 from nominee.lab.scenario.acting.written_fields import target_of
 from nominee.lab.scenario.conditions.object import DEFAULT_NAMESPACE
@@ -15,6 +17,7 @@ from nominee.lab.scenario.fields.fragments import one_of
 from nominee.lab.scenario.fields.parser import Parser
 from nominee.lab.scenario.fields.paths import FieldPath
 from nominee.lab.scenario.observing.base import JsonObject
+from nominee.machinery.api.objects import metadata_of
 from nominee.machinery.wire.values.scalars import Json
 
 if TYPE_CHECKING:
@@ -48,13 +51,20 @@ class Delete(Action):
     async def perform(self, stage: Stage) -> Performed:
         """Delete the objects, one after another, and wait until the watches show it."""
         kind = names.kind(self.kind)
-        targets = await stage.targets(kind, self.name, self.namespace, self.selector)
-        world = stage.world
-        before = [world.get(kind, name, space) for space, name in targets] if world.watches(kind) else []
-        for namespace, name in targets:
-            await stage.delete(kind, namespace, name, self.grace_period_seconds, self.propagation_policy)
-        for each in filter(None, before):
-            await stage.until_deletion_seen(each)
+        stayed, gone = list[Message](), list[Message]()
+        deleted = await stage.objects(kind, self.name, self.namespace, self.selector)
+        for metadata in map(metadata_of, deleted):
+            await stage.delete(
+                kind, metadata.namespace, metadata.name, self.grace_period_seconds, self.propagation_policy
+            )
+        for before in deleted:
+            metadata = metadata_of(before)
+            now = await stage.current(kind, metadata.namespace, metadata.name)
+            if now is None or metadata_of(now).uid != metadata.uid:
+                gone.append(before)
+            else:
+                stayed.append(now)
+        await stage.until_seen(*stayed, gone=gone)
         return DONE
 
     @classmethod

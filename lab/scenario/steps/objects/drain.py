@@ -44,6 +44,11 @@ class Drain(Action):
         clock = stage.clock
         deadline = clock.monotonic() + self.seconds
         await set_unschedulable(stage, self.node, is_unschedulable=True)
+        # The watch of pods may lag behind.
+        pods = await stage.call(
+            lambda: stage.client.list(kinds.POD, field_selector=f"spec.nodeName={self.node}")
+        )
+        await stage.until_seen(*(() if pods is None else pods.items))
         evicted: set[str] = set()
         last = ""
         while remaining := self._pods(stage):

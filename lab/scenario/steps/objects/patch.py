@@ -97,7 +97,9 @@ class Patch(Action):
             scale = partial(
                 stage.client.patch_scale, kind, name, namespace, self.patch, patch_type=patch_type
             )
-            await stage.call(scale, self.rejected)
+            if await stage.call(scale, self.rejected) is not None:
+                scaled = await stage.current(kind, namespace, name)
+                await stage.until_seen(*filter(None, [scaled]))
             return
         patch = partial(
             stage.client.patch,
