@@ -111,7 +111,7 @@ class Stage:
         return sorted(listed.items, key=key_of)
 
     async def current(self, kind: AnyKind, namespace: str, name: str) -> Message | None:
-        """Return an object as it is now, None if there is none."""
+        """Return an object as it is now, None if it does not exist."""
         try:
             return await self.call(lambda: self.client.get(kind, name, namespace))
         except StatusError as error:

@@ -278,10 +278,10 @@ def test_an_object_that_the_scenario_has_not_seen_is_deleted_and_seen_to_be_gone
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def use(here: Here) -> None:
-        await here.replace_secret("new")
-        await Delete(kind="Secret", name="s").perform(here.stage)
+        await here.create_later()
+        await Delete(kind="Secret", name="later").perform(here.stage)
         for _ in range(10):
-            assert here.world.get(kinds.SECRET, "s", "default") is None
+            assert here.world.get(kinds.SECRET, "later", "default") is None
             await here.clock.sleep(LAG_SECONDS / 2)
 
     play(monkeypatch, kinds.SECRET, use)
