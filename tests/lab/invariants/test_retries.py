@@ -13,7 +13,7 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings, 
 from nominee.lab.history.invariants.processes.retries import USER, Retries
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import owner_reference
-from nominee.machinery.api.pb import apps
+from nominee.machinery.api.pb import apps, policy
 from tests.lab.invariants.histories import History, pod
 
 REFUSED = Answer(
@@ -120,3 +120,24 @@ def test_each_change_of_a_pod_is_a_reason_to_write_the_status_of_its_owner() -> 
     assert len(_problems(answers, History().put(owned))) == 1
     written = replace(refused, outcome=Outcome.DONE, generate_name="", resource_version=9)
     assert len(_problems([written, *answers], History().put(owned, owned))) == 1
+
+
+def test_each_change_of_a_pod_is_a_reason_to_write_the_status_of_its_budget() -> None:
+    budget = policy.PodDisruptionBudget()
+    budget.metadata.name, budget.metadata.namespace = "web", "default"
+    budget.spec.selector.matchLabels["app"] = "web"
+    selected = pod("web-x")
+    selected.metadata.labels["app"] = "web"
+    refused = replace(
+        REFUSED,
+        method=Method.UPDATE,
+        outcome=Outcome.CHANGED,
+        kind=kinds.POD_DISRUPTION_BUDGET,
+        name="web",
+        generate_name="",
+    )
+    answers = _at([0.01 * number for number in range(32)], refused)
+    assert _problems(answers, History().put(budget, selected, selected)) == []
+    assert len(_problems(answers, History().put(budget, selected))) == 1
+    assert len(_problems(answers, History().put(budget, pod("other"), pod("other")))) == 1
+    assert len(_problems(answers, History().put(selected, selected, budget))) == 1

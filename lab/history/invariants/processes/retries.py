@@ -9,9 +9,11 @@ from typing import Final
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
+from nominee.lab.history.invariants.workloads.budgets import selects
 from nominee.lab.history.revision import Revision, subject_of
-from nominee.machinery.api.kinds import JOB, POD, REPLICA_SET
+from nominee.machinery.api.kinds import JOB, POD, POD_DISRUPTION_BUDGET, REPLICA_SET
 from nominee.machinery.api.objects import metadata_of
+from nominee.machinery.api.pb import policy
 
 _LIMITS: Final = ((30, 1.0), (60, 10.0))
 """Requests, and seconds. A rate limiter that begins with 5 ms and doubles it makes 9, and 12; events about
@@ -31,8 +33,8 @@ class Retries(Checker):
     """Counts the answers in a row that brought a process nothing: refusals, and writes without a change.
 
     Requests are the same if method, object and process are; those of creations with one generateName are,
-    too. One that succeeds ends the row. Each change of an owned object is a reason to write the
-    status of its owner, and one request more is allowed.
+    too. One that succeeds ends the row. Each change of an object is a reason to write the status of
+    its owner, and of the budgets that select it, and one request more is allowed.
     Source: client-go 1.36, DefaultTypedControllerRateLimiter.
     """
 
@@ -43,7 +45,7 @@ class Retries(Checker):
         + ".",
         checks="requests of components that were refused or changed nothing",
     )
-    kinds = frozenset({POD, REPLICA_SET, JOB})
+    kinds = frozenset({POD, REPLICA_SET, JOB, POD_DISRUPTION_BUDGET})
     takes_answers = True
 
     def __init__(self, settings: ComponentSettings) -> None:
@@ -51,15 +53,28 @@ class Retries(Checker):
         self._rows: dict[tuple[object, ...], deque[float]] = {}
         self._versions: dict[tuple[object, ...], int] = {}
         self._reasons: Counter[tuple[str, str, str]] = Counter()
-        """Changes of owned objects, by kind, namespace and name of their owner."""
+        """Changes of owned or selected objects, by kind, namespace and name of the owner or budget."""
+        self._budgets: dict[tuple[str, str], policy.PodDisruptionBudget] = {}
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
-        """Count a change of an owned object."""
+        """Count a change of an object that an owner or a budget has."""
         obj = revision.object or revision.previous
         for owner in () if obj is None else metadata_of(obj).ownerReferences:
-            key = owner.kind, revision.namespace, owner.name
-            self._reasons[key] = min(self._reasons[key] + 1, _REASONS_MAX)
+            self._count((owner.kind, revision.namespace, owner.name))
+        if revision.kind is POD_DISRUPTION_BUDGET:
+            found, written = revision.after(POD_DISRUPTION_BUDGET), (revision.namespace, revision.name)
+            self._budgets.pop(written, None)
+            if found is not None:
+                self._budgets[written] = found
+        elif revision.kind is POD:
+            pods = [each for each in (revision.before(POD), revision.after(POD)) if each is not None]
+            for (namespace, name), budget in self._budgets.items():
+                if namespace == revision.namespace and any(selects(budget, pod) for pod in pods):
+                    self._count((POD_DISRUPTION_BUDGET.kind, namespace, name))
         yield from ()
+
+    def _count(self, key: tuple[str, str, str]) -> None:
+        self._reasons[key] = min(self._reasons[key] + 1, _REASONS_MAX)
 
     def observe_answer(self, answer: Answer) -> Iterator[Violation]:
         """Count an answer, or end the row of its request. The scenario's own client may ask often."""
