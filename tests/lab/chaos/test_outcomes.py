@@ -165,6 +165,12 @@ def test_a_subject_of_some_runs_is_known() -> None:
     assert len(list(differences(run() | sometimes, record([run(), run()])))) == 1
 
 
+def test_a_step_that_is_not_a_fact_took_no_time() -> None:
+    assert list(differences({}, {"steps": {"1 expect seconds": ["0.02..0.9"]}})) == []
+    (found,) = differences({}, {"steps": {"1 expect seconds": ["4..6"]}})
+    assert str(found) == "steps: 1 expect seconds is 'absent', where '4..6' is recorded"
+
+
 def test_a_missing_object_is_a_difference() -> None:
     found = {each.name for each in differences({}, {"Pod default/p": RECORDED["Pod default/p"]})}
     assert found == {"object", "spec.nodeName", "status.phase", "writes"}
