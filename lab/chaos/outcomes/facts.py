@@ -97,9 +97,7 @@ def _facts(writes: Sequence[Revision], result: ScenarioResult, *, is_whole: bool
         "bound": ", ".join(names.of(each.name) for each in _bindings(writes)),
         "deleted": ", ".join(names.of(each.name) for each in _deletions(writes)),
     }
-    found[STEPS] = {
-        f"{step.number} {step.verb} seconds": f"{step.seconds:.2f}" for step in result.steps if step.seconds
-    }
+    found[STEPS] = {f"{step.number} {step.verb} seconds": f"{step.seconds:.2f}" for step in result.steps}
     return {subject: facts for subject, facts in sorted(found.items()) if facts}
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -165,10 +166,14 @@ def test_a_subject_of_some_runs_is_known() -> None:
     assert len(list(differences(run() | sometimes, record([run(), run()])))) == 1
 
 
-def test_a_step_that_is_not_a_fact_took_no_time() -> None:
-    assert list(differences({}, {"steps": {"1 expect seconds": ["0.02..0.9"]}})) == []
-    (found,) = differences({}, {"steps": {"1 expect seconds": ["4..6"]}})
-    assert str(found) == "steps: 1 expect seconds is 'absent', where '4..6' is recorded"
+def test_a_step_that_took_no_time_is_a_fact_as_others_are() -> None:
+    at_once = replace(RESULT, steps=(replace(RESULT.steps[0], seconds=0.0),))
+    found = facts_of((), at_once)
+    assert list(differences(found, {"steps": {"1 expect seconds": ["0.02..0.9"]}})) == []
+    (late,) = differences(found, {"steps": {"1 expect seconds": ["4..6"]}})
+    assert str(late) == "steps: 1 expect seconds is '0.00', where '4..6' is recorded"
+    (missing,) = differences({}, {"steps": {"1 expect seconds": ["0.02..0.9"]}})
+    assert str(missing) == "steps: 1 expect seconds is 'absent', where '0.02..0.9' is recorded"
 
 
 def test_a_missing_object_is_a_difference() -> None:
