@@ -9,11 +9,10 @@ from typing import Final
 from nominee.lab.history.invariants.checking.answers import Answer, Method, Outcome
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
-from nominee.lab.history.invariants.workloads.budgets import selects
+from nominee.lab.history.invariants.workloads.budgets import selecting
 from nominee.lab.history.revision import Revision, subject_of
 from nominee.machinery.api.kinds import JOB, POD, POD_DISRUPTION_BUDGET, REPLICA_SET
 from nominee.machinery.api.objects import metadata_of
-from nominee.machinery.api.pb import policy
 
 _LIMITS: Final = ((30, 1.0), (60, 10.0))
 """Requests, and seconds. A rate limiter that begins with 5 ms and doubles it makes 9, and 12; events about
@@ -54,7 +53,7 @@ class Retries(Checker):
         self._versions: dict[tuple[object, ...], int] = {}
         self._reasons: Counter[tuple[str, str, str]] = Counter()
         """Changes of owned or selected objects, by kind, namespace and name of the owner or budget."""
-        self._budgets: dict[tuple[str, str], policy.PodDisruptionBudget] = {}
+        self._budgets: dict[str, Revision] = {}
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Count a change of an object that an owner or a budget has."""
@@ -62,15 +61,15 @@ class Retries(Checker):
         for owner in () if obj is None else metadata_of(obj).ownerReferences:
             self._count((owner.kind, revision.namespace, owner.name))
         if revision.kind is POD_DISRUPTION_BUDGET:
-            found, written = revision.after(POD_DISRUPTION_BUDGET), (revision.namespace, revision.name)
-            self._budgets.pop(written, None)
-            if found is not None:
-                self._budgets[written] = found
+            self._budgets[revision.key] = revision
+            if revision.object is None:
+                del self._budgets[revision.key]
         elif revision.kind is POD:
             pods = [each for each in (revision.before(POD), revision.after(POD)) if each is not None]
-            for (namespace, name), budget in self._budgets.items():
-                if namespace == revision.namespace and any(selects(budget, pod) for pod in pods):
-                    self._count((POD_DISRUPTION_BUDGET.kind, namespace, name))
+            budgets = self._budgets.values()
+            chosen = [each for pod in pods for each, _ in selecting(budgets, pod, revision.namespace)]
+            for name in {each.name for each in chosen}:
+                self._count((POD_DISRUPTION_BUDGET.kind, revision.namespace, name))
         yield from ()
 
     def _count(self, key: tuple[str, str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
@@ -117,24 +117,14 @@ class Budgets(Checker):
         if before is not None and not _is_evicted(before) and _is_evicted(pod) and _is_protected(before):
             yield from self._check_eviction(before, revision)
 
-    def _selecting(self, pod: core.Pod, namespace: str) -> list[tuple[Revision, policy.PodDisruptionBudget]]:
-        """Return the budgets that select a pod, with their newest writes."""
-        return [
-            (each, budget)
-            for each in self._budgets.values()
-            if each.namespace == namespace
-            and (budget := each.after(POD_DISRUPTION_BUDGET)) is not None
-            and selects(budget, pod)
-        ]
-
     def _is_selected(self, before: core.Pod, pod: core.Pod, namespace: str) -> bool:
         """Return whether a budget selects a pod by its new labels that it did not select before."""
         return before.metadata.labels != pod.metadata.labels and any(
-            not selects(budget, before) for _, budget in self._selecting(pod, namespace)
+            not selects(budget, before) for _, budget in selecting(self._budgets.values(), pod, namespace)
         )
 
     def _check_eviction(self, before: core.Pod, revision: Revision) -> Iterator[Violation]:
-        found = self._selecting(before, revision.namespace)
+        found = selecting(self._budgets.values(), before, revision.namespace)
         if len(found) != 1:
             return
         ((seen, budget),) = found
@@ -172,6 +162,19 @@ def _problem(before: policy.PodDisruptionBudget, new: policy.PodDisruptionBudget
 
 def _entered(status: policy.PodDisruptionBudgetStatus, name: str) -> float | None:
     return from_time(status.disruptedPods[name]) if name in status.disruptedPods else None
+
+
+def selecting(
+    budgets: Iterable[Revision], pod: core.Pod, namespace: str
+) -> list[tuple[Revision, policy.PodDisruptionBudget]]:
+    """Return the budgets that select a pod of a namespace, with their newest writes, of all newest writes."""
+    return [
+        (each, budget)
+        for each in budgets
+        if each.namespace == namespace
+        and (budget := each.after(POD_DISRUPTION_BUDGET)) is not None
+        and selects(budget, pod)
+    ]
 
 
 def selects(budget: policy.PodDisruptionBudget, pod: core.Pod) -> bool:
