@@ -58,8 +58,10 @@ class Stage:
         _SEEN_SECONDS_MAX.
         """
         waits = [
-            *(partial(self._shows, each) for each in stored),
-            *(partial(self._misses, each) for each in gone),
+            partial(is_seen, each)
+            for is_seen, objects in ((self._shows, stored), (self._misses, gone))
+            for each in objects
+            if self.world.watches(kinds.of(each))
         ]
         deadline = self.clock.monotonic() + _SEEN_SECONDS_MAX
         for is_seen in waits:
@@ -68,8 +70,6 @@ class Stage:
 
     def _shows(self, stored: Message) -> bool:
         kind, metadata, revision = kinds.of(stored), metadata_of(stored), resource_version_of(stored)
-        if not self.world.watches(kind):
-            return True
         found = self.world.get(kind, metadata.name, metadata.namespace)
         if found is not None and resource_version_of(found) >= revision:
             return True
@@ -77,8 +77,6 @@ class Stage:
 
     def _misses(self, before: Message) -> bool:
         kind, metadata = kinds.of(before), metadata_of(before)
-        if not self.world.watches(kind):
-            return True
         found = self.world.get(kind, metadata.name, metadata.namespace)
         is_there = found is not None and metadata_of(found).uid == metadata.uid
         return not is_there and self.world.revision_of(kind) >= resource_version_of(before)

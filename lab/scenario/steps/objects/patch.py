@@ -97,22 +97,21 @@ class Patch(Action):
             scale = partial(
                 stage.client.patch_scale, kind, name, namespace, self.patch, patch_type=patch_type
             )
-            if await stage.call(scale, self.rejected) is not None:
-                scaled = await stage.current(kind, namespace, name)
-                await stage.until_seen(*filter(None, [scaled]))
-            return
-        patch = partial(
-            stage.client.patch,
-            kind,
-            name,
-            namespace,
-            self.patch,
-            patch_type=patch_type,
-            subresource=self.subresource,
-            field_manager=self.field_manager,
-            force=self.force,
-        )
-        stored = await stage.call(patch, self.rejected)
+            scaled = await stage.call(scale, self.rejected)
+            stored = None if scaled is None else await stage.current(kind, namespace, name)
+        else:
+            patch = partial(
+                stage.client.patch,
+                kind,
+                name,
+                namespace,
+                self.patch,
+                patch_type=patch_type,
+                subresource=self.subresource,
+                field_manager=self.field_manager,
+                force=self.force,
+            )
+            stored = await stage.call(patch, self.rejected)
         if stored is not None:
             await stage.until_seen(stored)
 
