@@ -17,7 +17,7 @@ from nominee.simulation.per_process import ProcessPoints
 from nominee.simulation.process import SimulatedProcess
 
 if TYPE_CHECKING:
-    from nominee.simulation.asgi import Answer, App
+    from nominee.simulation.asgi import Answer
 
 ANSWER_SECONDS_MAX: Final = 5.0
 
@@ -38,7 +38,6 @@ class Started:
         self.context = Context()
         self.process: SimulatedProcess | None = None
         self.is_etcd = False
-        self._app: App | None = None
 
     def adopt(self, process: Process) -> None:
         """Keep the process that the component's command made."""
@@ -63,10 +62,9 @@ class Started:
         """
         if self.process is None or not self.running:
             raise NoAnswerError(f"{self.name} does not run, or has no serving port")
-        if self._app is None:
-            self._app = self.process.serving.application()
+        application = self.process.serving.application()
         loop = asyncio.get_running_loop()
-        asking = loop.create_task(asgi.get(self._app, path), context=self.context.copy())
+        asking = loop.create_task(asgi.get(application, path), context=self.context.copy())
         with anyio.move_on_after(ANSWER_SECONDS_MAX):
             await asyncio.wait([asking])
         if not asking.done():

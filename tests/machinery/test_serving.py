@@ -15,6 +15,7 @@ from nominee.machinery.process.serving_port.debug_state import DebugState
 from nominee.machinery.process.serving_port.serving import Serving
 from nominee.machinery.runtime import failpoints
 from nominee.machinery.wire.values.scalars import Json
+from nominee.simulation import asgi
 from tests.support.patience import PATIENCE_SECONDS
 
 TOKEN = "secret"
@@ -93,6 +94,22 @@ async def test_metrics_and_routes_added_while_it_runs() -> None:
         assert (await ask(serving, "/debug/queue"))[0] == 404
         serving.add_route("/debug/queue", queue)
         assert await ask(serving, "/debug/queue") == (200, "empty")
+
+
+async def test_a_path_that_is_added_after_the_first_request_without_a_port() -> None:
+    """A scenario may ask a simulated process before it has added its paths."""
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse, Response
+
+    async def queue(request: Request) -> Response:
+        return PlainTextResponse("empty")
+
+    serving = Serving()
+    application = serving.application()
+    assert (await asgi.get(application, "/debug/queue")).status == 404
+    serving.add_route("/debug/queue", queue)
+    assert (await asgi.get(application, "/debug/queue")).body == b"empty"
+    assert serving.application() is application
 
 
 class Copied:

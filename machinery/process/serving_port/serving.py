@@ -83,8 +83,7 @@ class Serving:
         from nominee.machinery.process.http.http_server import HttpServer
 
         listener = bind(self._host, self._port)
-        self._app = self.application()
-        guarded = http_guard.with_token(self._app, self.token, _is_open, _REMEDY)
+        guarded = http_guard.with_token(self.application(), self.token, _is_open, _REMEDY)
         self._server = HttpServer(http_guard.same_machine(guarded), grace_seconds=GRACE_SECONDS)
         self.address = address_of(listener)
         await self._server.serve_until_cancelled(listener, lambda: task_status.started(self.address))
@@ -95,23 +94,25 @@ class Serving:
             self._server.stop()
 
     def application(self) -> Starlette:
-        """Return the ASGI application of the port, without its protection by the token."""
+        """Return the ASGI application, without the protection by the token; `add_route` adds to it."""
         from starlette.applications import Starlette
         from starlette.routing import Route
 
-        return Starlette(
-            routes=[
-                *(Route(f"/{endpoint}", self._health) for endpoint in ENDPOINTS),
-                *(Route(f"/{endpoint}/{{name:path}}", self._health) for endpoint in ENDPOINTS),
-                Route("/metrics", self._metrics),
-                Route(SLIS_PATH, self._slis),
-                *(
-                    Route(path, handler, methods=list(methods))
-                    for path, handler, methods in fault_endpoints.ROUTES
-                ),
-                *self._added,
-            ]
-        )
+        if self._app is None:
+            self._app = Starlette(
+                routes=[
+                    *(Route(f"/{endpoint}", self._health) for endpoint in ENDPOINTS),
+                    *(Route(f"/{endpoint}/{{name:path}}", self._health) for endpoint in ENDPOINTS),
+                    Route("/metrics", self._metrics),
+                    Route(SLIS_PATH, self._slis),
+                    *(
+                        Route(path, handler, methods=list(methods))
+                        for path, handler, methods in fault_endpoints.ROUTES
+                    ),
+                    *self._added,
+                ]
+            )
+        return self._app
 
     async def _health(self, request: Request) -> Response:
         """Answer a health endpoint or the path of one check."""
