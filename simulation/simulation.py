@@ -27,6 +27,7 @@ from nominee.simulation.event_loop.loop import SimulatedLoop, SimulationError
 from nominee.simulation.event_loop.watchdog import limit_callbacks
 from nominee.simulation.host import Files, SimulatedHost
 from nominee.simulation.network.delays import Delays
+from nominee.simulation.network.deliveries import PLAYER
 from nominee.simulation.network.network import Network
 from nominee.simulation.owner import Owner, OwnerState
 from nominee.simulation.per_process import ProcessPoints
@@ -68,10 +69,17 @@ class Simulation:
     The same seed, and the same calls at the same simulated times, give the same history byte for byte.
     """
 
-    def __init__(self, seed: int, *, delays: Delays | None = None, log_level: str = "warning") -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        delays: Delays | None = None,
+        late_watches: float = 0.0,
+        log_level: str = "warning",
+    ) -> None:
         self.seed = seed
         self.loop = SimulatedLoop()  # type: ignore[abstract]  # no sockets, threads, signals
-        self.network = Network(self.loop, lambda link: self.rng(f"network/{link}"), delays)
+        self.network = Network(self.loop, lambda link: self.rng(f"network/{link}"), delays, late_watches)
         self.files = Files()
         self.store = Store()
         self.processes: dict[str, Started] = {}
@@ -115,7 +123,7 @@ class Simulation:
                 per_process.install(),
             ):
                 try:
-                    return self._spawn("user").context.run(self.loop.run_until_complete, driver())
+                    return self._spawn(PLAYER).context.run(self.loop.run_until_complete, driver())
                 finally:
                     self._bury()
         finally:

@@ -87,9 +87,13 @@ class Exchange(Deliveries):
     """The servers by their addresses, and the calls that are open."""
 
     def __init__(
-        self, loop: SimulatedLoop, rng_of: Callable[[str], random.Random], delays: Delays | None = None
+        self,
+        loop: SimulatedLoop,
+        rng_of: Callable[[str], random.Random],
+        delays: Delays | None = None,
+        late_watches: float = 0.0,
     ) -> None:
-        super().__init__(loop, rng_of, delays)
+        super().__init__(loop, rng_of, delays, late_watches)
         self.calls: dict[Call, None] = {}
         """The open calls, in the order of their beginning."""
         self.tap: Tap | None = None
@@ -116,10 +120,11 @@ class Exchange(Deliveries):
 class Pipe:
     """The messages of one direction of a call; they arrive late, but in order."""
 
-    __slots__ = ("_call", "_items", "_last", "_reader", "_writer")
+    __slots__ = ("_behind", "_call", "_items", "_last", "_reader", "_writer")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, behind: float = 0.0) -> None:
         self._call = call
+        self._behind = behind
         self._items: deque[Item] = deque()
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
@@ -128,7 +133,7 @@ class Pipe:
     def send(self, item: Item) -> None:
         """Send a message; it arrives after those sent before it."""
         network = self._call.network
-        when = max(self._last, network.loop.time() + network.delay(self._call.link))
+        when = max(self._last, network.loop.time() + self._behind + network.delay(self._call.link))
         self._last = when
         network.at(when, self.arrive, item)
 
@@ -173,7 +178,7 @@ class Call:
         self.server: Server | None = None
         self.task: asyncio.Task[None] | None = None
         self.to_server = Pipe(self)
-        self.to_client = Pipe(self)
+        self.to_client = Pipe(self, network.behind(self._client_name, path))
         self.ended = False
         self.deadline = None if timeout is None else network.loop.time() + timeout
         self._timer: asyncio.TimerHandle | None = None
@@ -181,7 +186,11 @@ class Call:
         """The name of the connection, for its delays."""
 
     def _link_to(self, server: str) -> str:
-        return f"{self.client.name if self.client is not None else ''}>{server}"
+        return f"{self._client_name}>{server}"
+
+    @property
+    def _client_name(self) -> str:
+        return self.client.name if self.client is not None else ""
 
     def start(self, *, wait_for_ready: bool) -> None:
         """Connect, and let the server begin the call; without a server it fails, or waits for one."""

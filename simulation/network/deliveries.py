@@ -14,19 +14,30 @@ Ts = TypeVarTuple("Ts")
 RETRY_SECONDS: Final = 0.05
 """How often a call that waits for a server looks for one."""
 _SHORTEST_SECONDS: Final = 0.0001
+LATE_WATCH_SECONDS: Final = 0.045
+"""How far a late watch is behind for as long as it is open: about as long as the latest single message."""
+PLAYER: Final = "user"
+"""The process that plays a scenario; its watches are in time."""
+_WATCH: Final = "/nominee.api.v1.API/Watch"
 
 
 class Deliveries:
     """The messages under way. They belong to the network: a sender's end does not stop them."""
 
     def __init__(
-        self, loop: SimulatedLoop, rng_of: Callable[[str], random.Random], delays: Delays | None = None
+        self,
+        loop: SimulatedLoop,
+        rng_of: Callable[[str], random.Random],
+        delays: Delays | None = None,
+        late_watches: float = 0.0,
     ) -> None:
         self.loop = loop
         self._rng_of = rng_of
         self._links: dict[str, random.Random] = {}
         """One generator for each connection: calls of one client do not change the delays of another."""
         self.delays = delays or Delays.drawn(rng_of("delays"))
+        self._late_watches = late_watches
+        self._watches = rng_of("late-watches")
         self._context = Context()
         self.messages = 0
         self._closed = False
@@ -48,6 +59,12 @@ class Deliveries:
         if rng is None:
             rng = self._links[link] = self._rng_of(link)
         return self.delays.draw(rng)
+
+    def behind(self, client: str, path: str) -> float:
+        """Draw how far a call is behind for its client, in seconds: 0, but for a late watch."""
+        if not self._late_watches or path != _WATCH or client == PLAYER:
+            return 0.0
+        return LATE_WATCH_SECONDS if self._watches.random() < self._late_watches else 0.0
 
     def at(self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
         """Call back at a time of the loop."""

@@ -16,6 +16,7 @@ from nominee.lab.history.history_file import HistoryReader
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.format.reading import read_file
 from nominee.lab.scenario.play.simulate import simulate
+from nominee.lab.scenario.play.simulation_running import SimulationSettings, simulate_seeds
 from nominee.lab.scenario.result import Outcome
 from nominee.machinery.api import kinds
 from nominee.simulation.simulation import Simulation
@@ -67,6 +68,23 @@ spec:
   - resume: kubelet-0
   - expect: {{eventually: {{object: {{kind: Pod, name: q, jsonPath: {{.status.phase: Running}}}}}}}}
 """
+RACE = f"""{HEAD}metadata: {{name: race}}
+spec:
+  cluster: {{nodes: 1, without: [autoscaler, cloud]}}
+  steps:
+  - wait: {{object: {{kind: Node, condition: Ready=True, jsonPath: {{.spec.taints: null}}}}}}
+  - expect: {{always: {{object: {{kind: Node}}}}, seconds: 1}}
+  - patch: {{kind: Node, name: node-0, patch: {{spec: {{unschedulable: true}}}}}}
+  - apply:
+    - apiVersion: v1
+      kind: Pod
+      metadata: {{name: p}}
+      spec: {{containers: [{{name: c, image: app}}]}}
+  - expect:
+      eventually: {{object: {{kind: Pod, name: p, condition: PodScheduled=False/Unschedulable}}}}
+      seconds: 5
+"""
+"""The scheduler has to see that the node is cordoned before it sees the pod."""
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -147,3 +165,35 @@ def test_several_processes_of_etcd_are_an_error_of_an_exploration(tmp_path: Path
     )
     answer = simulated(several, Case(), Undisturbed(), Simulation(1), verbose=False)
     assert answer.error == "several processes of etcd cannot be simulated"
+
+
+def outcomes(path: Path, late_watches: float) -> list[str]:
+    """Return the outcomes of seeds 13 to 16."""
+    found: list[str] = []
+    settings = SimulationSettings(seeds=range(13, 17), late_watches=late_watches)
+    simulate_seeds(path, lambda run: found.append(run["outcome"]), [only(path)], settings.seeds, settings)
+    return found
+
+
+def test_late_watches_show_that_a_scenario_depends_on_what_a_process_sees_first(tmp_path: Path) -> None:
+    path = write(tmp_path, RACE)
+    assert outcomes(path, 0.0) == ["passed"] * 4
+    late = outcomes(path, 0.5)
+    assert set(late) == {"passed", "failed"}
+    arguments = ["run", str(path), "--simulate", "--late-watches", "0.5", "--dir", str(tmp_path / "kept")]
+    found = CliRunner().invoke(scenario_command, [*arguments, "--seed", str(late.index("failed") + 13)])
+    assert found.exit_code == 1, found.output
+    assert "--name race --late-watches 0.5\n" in found.output
+
+
+@pytest.mark.parametrize("share", ["1.5", "-0.1", "x"])
+def test_a_share_of_late_watches_is_between_0_and_1(share: str) -> None:
+    answer = CliRunner().invoke(scenario_command, ["run", str(STORY), "--simulate", "--late-watches", share])
+    assert answer.exit_code == 2
+    assert "--late-watches" in answer.output
+
+
+def test_only_watches_of_a_simulation_can_be_late() -> None:
+    answer = CliRunner().invoke(scenario_command, ["run", str(STORY), "--late-watches", "0.5"])
+    assert answer.exit_code == 2
+    assert "--seed, --seeds and --late-watches are for --simulate" in answer.output

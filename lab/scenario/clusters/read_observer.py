@@ -17,6 +17,7 @@ from nominee.machinery.api.selectors import FieldSelector, LabelSelector
 from nominee.machinery.wire import envelope
 from nominee.pb.nominee_api.v1 import api_pb2 as api
 from nominee.simulation.network.call import Call
+from nominee.simulation.network.deliveries import PLAYER
 
 _Event = api.WatchEvent
 _ANY: Final = frozenset({"", "0"})
@@ -134,7 +135,7 @@ def _place(call: Call, request: api.ListRequest | api.WatchRequest) -> tuple[int
     """Return the process that asks, and the selection; None for the program that simulates."""
     target = request.target
     kind = by_resource(target.group, target.version, target.resource)
-    if call.client is None or call.client.name == "user" or kind is None:
+    if call.client is None or call.client.name == PLAYER or kind is None:
         return None
     stored = STORED_AS.get(kind, kind)
     return call.client.pid, _selection(

@@ -24,9 +24,10 @@ _REASONS_MAX = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSettings:
-    """The seeds, and the changes to the scenarios."""
+    """The seeds, the share of watches that are late all the time, and the changes to the scenarios."""
 
     seeds: range
+    late_watches: float = 0.0
     options: RunOptions = field(default_factory=RunOptions)
 
 
@@ -101,7 +102,8 @@ class _Tally:
 def reproduce(scenario: Scenario, seed: int, settings: SimulationSettings) -> str:
     """Return the command that repeats a run."""
     words = ["nominee", "scenario", "run", "--simulate", "--seed", str(seed), scenario.file]
-    return shlex.join([*words, "--name", scenario.name, *settings.options.words()])
+    late = ["--late-watches", f"{settings.late_watches:g}"] if settings.late_watches else []
+    return shlex.join([*words, "--name", scenario.name, *late, *settings.options.words()])
 
 
 def run_seeds(
@@ -132,7 +134,7 @@ def _jobs(scenarios: Sequence[Scenario], settings: SimulationSettings, executor:
         yield Job(
             id=f"seeds-from-{seeds[first]}",
             function="nominee.lab.scenario.play.simulation_running:simulate_seeds",
-            arguments=(scenarios, seeds[first::count], settings.options),
+            arguments=(scenarios, seeds[first::count], settings),
             noun="simulation",
             stop_seconds_max=0.0,
             own_temporary_files=True,
@@ -140,19 +142,32 @@ def _jobs(scenarios: Sequence[Scenario], settings: SimulationSettings, executor:
 
 
 def simulate_seeds(
-    _directory: Path, write: Write, scenarios: Sequence[Scenario], seeds: Sequence[int], options: RunOptions
+    _directory: Path,
+    write: Write,
+    scenarios: Sequence[Scenario],
+    seeds: Sequence[int],
+    settings: SimulationSettings,
 ) -> None:
     """Play the scenarios with each seed (a job).
 
     Write of each run scenario, seed, outcome, seconds (simulated), the number of checks, measured values,
     and the whole result if it did not hold.
     """
-    from nominee.lab.scenario.play.simulate import simulate  # it imports the components
+    # They import the components.
+    from nominee.lab.scenario.play.simulate import simulate
+    from nominee.simulation.simulation import Simulation
 
+    options = settings.options
     gc.disable()  # `between_runs` collects
     for seed in seeds:
         for scenario in scenarios:
-            result = simulate(scenario, seed, overrides=options.overrides, first=options.first)
+            result = simulate(
+                scenario,
+                seed,
+                overrides=options.overrides,
+                first=options.first,
+                simulation=Simulation(seed, late_watches=settings.late_watches),
+            )
             between_runs()
             whole = {} if result.held and not result.reason else {"result": result.as_json()}
             write(

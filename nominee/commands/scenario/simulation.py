@@ -1,4 +1,4 @@
-"""The options --simulate, --seed, --seeds, --jobs and --executor of `nominee scenario run`."""
+"""The options of `nominee scenario run` that are for simulations: --simulate, --seed, --late-watches, ..."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class SimulationOptions:
     seeds: range
     jobs: int
     scheduler_address: str = ""
+    late_watches: float = 0.0
 
     @property
     def narrates(self) -> bool:
@@ -51,6 +52,13 @@ def simulation_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--seed", type=click.IntRange(min=0), default=None, help="Seed of the simulation; 1.")
     @click.option("--seeds", default="", metavar="A-B", help="Run with each of these seeds.")
     @click.option(
+        "--late-watches",
+        type=click.FloatRange(0, 1),
+        default=0.0,
+        metavar="SHARE",
+        help="Let this share of the processes' watches be 45 ms behind all the time, as 0.2.",
+    )
+    @click.option(
         "--jobs",
         type=click.IntRange(min=1),
         default=os.cpu_count() or 1,
@@ -60,10 +68,17 @@ def simulation_options(command: Callable[..., None]) -> Callable[..., None]:
     @executor_option
     @functools.wraps(command)
     def wrapped(
-        *, simulate: bool, seed: int | None, seeds: str, jobs: int, scheduler_address: str, **others: object
+        *,
+        simulate: bool,
+        seed: int | None,
+        seeds: str,
+        late_watches: float,
+        jobs: int,
+        scheduler_address: str,
+        **others: object,
     ) -> None:
-        if not simulate and (seed is not None or seeds):
-            raise click.UsageError("--seed and --seeds are for --simulate")
+        if not simulate and (seed is not None or seeds or late_watches):
+            raise click.UsageError("--seed, --seeds and --late-watches are for --simulate")
         if seed is not None and seeds:
             raise click.UsageError("give --seed or --seeds, not both")
         if scheduler_address and not seeds:
@@ -71,7 +86,7 @@ def simulation_options(command: Callable[..., None]) -> Callable[..., None]:
         chosen = _seeds(seeds) if seeds else range(seed or 1, (seed or 1) + 1)
         if seed == 0:
             chosen = range(1)
-        options = SimulationOptions(chosen, jobs, scheduler_address) if simulate else None
+        options = SimulationOptions(chosen, jobs, scheduler_address, late_watches) if simulate else None
         command(simulation=options, **others)
 
     return wrapped
@@ -97,7 +112,9 @@ def run_simulated(
     from nominee.lab.scenario.play.simulation_running import SimulationSettings, run_seeds
     from nominee.lab.scenario.result import Outcome
 
-    seeds = SimulationSettings(seeds=options.seeds, options=settings.options)
+    seeds = SimulationSettings(
+        seeds=options.seeds, late_watches=options.late_watches, options=settings.options
+    )
     if options.narrates:
         return [_narrated(each, options.seeds[0], seeds, settings) for each in scenarios]
     total = len(options.seeds) * len(scenarios)
@@ -132,7 +149,7 @@ def _narrated(
     from nominee.lab.scenario.play.simulation_running import reproduce
     from nominee.simulation.simulation import Simulation
 
-    simulation = Simulation(seed, log_level="debug")
+    simulation = Simulation(seed, late_watches=seeds.late_watches, log_level="debug")
     result = simulate(
         scenario,
         seed,
