@@ -48,7 +48,8 @@ class ExplorationSettings:
     scenario has in the places of components. `rules_only`: in disturbed runs steps and checks may fail, and
     only the invariants and the rules of rest count. `outcomes` are those that were recorded of the scenario;
     `replays`: their cases alone are run; `records`: the report has the facts of all undisturbed runs and of
-    the cases that this selects from those of the first round; the other rounds run these.
+    the cases that this selects from those of the first round, with `replays` of all; the other rounds run
+    these, and nothing is compared.
     `coverage` is of all scenarios: cases of what was disturbed least come first.
     """
 
@@ -190,7 +191,7 @@ class Explorer:
 
     def _compared(self, result: CaseResult, answer: CaseAnswer) -> CaseResult:
         """Return the result of a run, broken if its outcome is not the recorded one."""
-        outcomes = self._settings.outcomes
+        outcomes = self._settings.outcomes if self._settings.records is None else None
         recorded = outcomes.of(str(result.case), self._seed) if outcomes is not None else None
         if recorded is not None and result.verdict is Verdict.ERROR:
             # A request is refused that was not when the outcome was recorded, or the run does not end.
@@ -232,7 +233,7 @@ class Explorer:
     def _note(self, results: Sequence[CaseResult], selection: Selection) -> None:
         """Let the next rounds run selected cases of this one that held, and forget the facts of others."""
         held = [each.case for each in results if each.verdict is Verdict.HELD]
-        if self.report.rounds == 1:
+        if self.report.rounds == 1 and not self._settings.replays:
             chosen = selection.choose(
                 self._branches[Case()],
                 {str(each): [*self._branches[each], *map(subject_of, each.perturbations)] for each in held},

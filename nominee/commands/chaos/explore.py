@@ -20,6 +20,7 @@ from nominee.commands.chaos.options import run_options
 from nominee.commands.chaos.outcomes import (
     RECORD,
     REPLAY,
+    UPDATE,
     outcomes_option,
     record_outcomes,
     recorded_outcomes,
@@ -189,8 +190,8 @@ def explore(
         cases_max=0 if outcomes == RECORD and cases_max is None else cases_max,
         rounds_max=rounds if simulate and case is None else 1,
         stops=stop,
-        rules_only=rules_only or outcomes in (RECORD, REPLAY),
-        replays=outcomes == REPLAY,
+        rules_only=rules_only or outcomes in (RECORD, REPLAY, UPDATE),
+        replays=outcomes in (REPLAY, UPDATE),
         records=selection(outcomes),
         programs=programs,
     )

@@ -19,35 +19,38 @@ if TYPE_CHECKING:
 CHECK: Final = "check"
 RECORD: Final = "record"
 REPLAY: Final = "replay"
+UPDATE: Final = "update"
 _IGNORE: Final = "ignore"
 
 outcomes_option: Final = click.option(
     "--outcomes",
-    type=click.Choice((CHECK, REPLAY, RECORD, _IGNORE)),
+    type=click.Choice((CHECK, REPLAY, RECORD, UPDATE, _IGNORE)),
     default=CHECK,
     show_default=True,
     help="With --simulate. check: compare with the recorded outcomes, if there are some. replay: run the "
     "recorded cases alone, at most --cases of them. record: those common to --rounds seeds, of the "
-    "undisturbed run, and of those of --cases that take branches or disturb subjects of which few runs do.",
+    "undisturbed run, and of those of --cases that take branches or disturb subjects of which few runs do. "
+    "update: record the recorded cases again, without those that break.",
 )
 
 
 def selection(outcomes: str) -> Selection | None:
-    """Return the selection of cases to record; from now on the program is imported with marks."""
-    if outcomes != RECORD:
+    """Return the selection of cases to record; if it has to choose, the program is imported with marks."""
+    if outcomes not in (RECORD, UPDATE):
         return None
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos.outcomes import branches
     from nominee.lab.chaos.outcomes.selection import Selection
 
-    branches.watch()
+    if outcomes == RECORD:
+        branches.watch()
     return Selection()
 
 
 def recorded_outcomes(
     outcomes: str, scenarios: Sequence[Scenario], *, are_whole: bool, simulate: bool
 ) -> dict[tuple[str, str], Outcomes]:
-    """Return the recorded outcomes to compare with, by the file and the name of the scenarios.
+    """Return the recorded outcomes to compare with or run again, by the file and the name of the scenarios.
 
     `are_whole`: the runs are simulations of more than one case.
 
@@ -57,9 +60,9 @@ def recorded_outcomes(
     # 100 ms that --help and completion would pay.
     from nominee.lab.chaos.outcomes import file as outcomes_file
 
-    if outcomes in (REPLAY, RECORD) and not are_whole:
+    if outcomes in (REPLAY, RECORD, UPDATE) and not are_whole:
         raise click.UsageError(f"--outcomes={outcomes} is for simulations, and not for one case")
-    if not simulate or outcomes not in (CHECK, REPLAY):
+    if not simulate or outcomes not in (CHECK, REPLAY, UPDATE):
         return {}
     try:
         return {

@@ -286,8 +286,12 @@ def test_cases_are_recorded_and_replayed(tmp_path: Path) -> None:
     assert "status.phase is 'Pending > Running', where 'Failed' is recorded" in result["observation"]
     assert f"--rules-only --case {case}" in result["reproduce"]
 
+    again = CliRunner().invoke(chaos, [*words, "--rounds", "2", "--outcomes", "update"])
+    assert again.exit_code == 0, again.output
+    assert outcomes.read(recorded)["small"] == known, "the same cases, by the same program"
 
-@pytest.mark.parametrize("words", [("--outcomes", "record"), ("--outcomes", "replay")])
+
+@pytest.mark.parametrize("words", [("--outcomes", each) for each in ("record", "replay", "update")])
 def test_outcomes_are_those_of_simulated_runs(words: tuple[str, ...], tmp_path: Path) -> None:
     scenario = tmp_path / "small.yaml"
     scenario.write_text(SMALL.replace("NAME", "small"))
