@@ -48,8 +48,8 @@ class ExplorationSettings:
     scenario has in the places of components. `rules_only`: in disturbed runs steps and checks may fail, and
     only the invariants and the rules of rest count. `outcomes` are those that were recorded of the scenario;
     `replays`: their cases alone are run; `records`: the report has the facts of all undisturbed runs and of
-    the cases that this selects from those of the first round, with `replays` of all; the other rounds run
-    these, and nothing is compared.
+    the cases that this selects from those of the first round; the other rounds run these. With both it has
+    those of all recorded cases that hold, and there is one round if all is as it was recorded.
     `coverage` is of all scenarios: cases of what was disturbed least come first.
     """
 
@@ -67,6 +67,11 @@ class ExplorationSettings:
     records: Selection | None = None
     programs: Programs = field(default_factory=dict)
     coverage: Coverage = field(default_factory=Coverage)
+
+    @property
+    def updates(self) -> bool:
+        """Return whether recorded cases are recorded again, if they have another outcome now."""
+        return self.replays and self.records is not None
 
     @property
     def has_cases(self) -> bool:
@@ -90,6 +95,8 @@ class Report:
     clusters: int = 0
     facts: list[Facts] = field(default_factory=list)
     """Of each undisturbed run that held."""
+    is_new: bool = True
+    """Whether there is something to record that is not recorded yet."""
     facts_of_cases: dict[str, list[Facts]] = field(default_factory=dict)
     rounds: int = 0
     """Rounds, each with another seed of the simulation."""
@@ -133,7 +140,10 @@ class Explorer:
         if settings.replays:
             recorded = settings.outcomes.cases if settings.outcomes is not None else ()
             self._again = [Case.parse(text) for text in recorded][: settings.cases_max]
-        self.report = Report(scenario=scenario, seed=settings.scope.seed)
+        is_new = (
+            not settings.updates or settings.outcomes is None or self._seed not in settings.outcomes.seeds
+        )
+        self.report = Report(scenario=scenario, seed=settings.scope.seed, is_new=is_new)
 
     def run(self) -> Report:
         """Run the undisturbed scenario, and then the cases, until the time is over."""
@@ -142,7 +152,7 @@ class Explorer:
         try:
             for number in range(self._settings.rounds_max):
                 self._seed = self._settings.scope.seed + number
-                if not self._round(deadline):
+                if not self._round(deadline) or not self.report.is_new:
                     break
         except ExecutorError as error:
             self.report.error = str(error)
@@ -191,14 +201,18 @@ class Explorer:
 
     def _compared(self, result: CaseResult, answer: CaseAnswer) -> CaseResult:
         """Return the result of a run, broken if its outcome is not the recorded one."""
-        outcomes = self._settings.outcomes if self._settings.records is None else None
+        outcomes = self._settings.outcomes
         recorded = outcomes.of(str(result.case), self._seed) if outcomes is not None else None
-        if recorded is not None and result.verdict is Verdict.ERROR:
+        if recorded is None:
+            return result
+        has_held = result.verdict is Verdict.HELD
+        found = list(differences(answer.facts, recorded)) if has_held and answer.facts else []
+        if self._settings.updates:
+            self.report.is_new |= bool(found) or not has_held
+            return result
+        if result.verdict is Verdict.ERROR:
             # A request is refused that was not when the outcome was recorded, or the run does not end.
             return replace(result, verdict=Verdict.BROKEN)
-        if recorded is None or result.verdict is not Verdict.HELD or not answer.facts:
-            return result
-        found = list(differences(answer.facts, recorded))
         if not found:
             return result
         more = f", and {len(found) - 1} more" if len(found) > 1 else ""
@@ -233,7 +247,7 @@ class Explorer:
     def _note(self, results: Sequence[CaseResult], selection: Selection) -> None:
         """Let the next rounds run selected cases of this one that held, and forget the facts of others."""
         held = [each.case for each in results if each.verdict is Verdict.HELD]
-        if self.report.rounds == 1 and not self._settings.replays:
+        if self.report.rounds == 1 and not self._settings.updates:
             chosen = selection.choose(
                 self._branches[Case()],
                 {str(each): [*self._branches[each], *map(subject_of, each.perturbations)] for each in held},

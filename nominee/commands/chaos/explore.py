@@ -256,7 +256,7 @@ def _explored(
 ) -> list[Report]:
     """Explore the scenarios one after another; `stops` ends them with the first one that breaks.
 
-    With `records` the outcomes of each are written.
+    With `records` the outcomes of each are written, if they are new.
 
     Of several scenarios each has a folder in `base`. Folders without files are removed.
     """
@@ -274,7 +274,7 @@ def _explored(
             for each in (folder, base):
                 if each.is_dir() and not any(each.iterdir()):
                     shutil.rmtree(each, ignore_errors=True)
-        if settings.records is not None:
+        if settings.records is not None and reports[-1].is_new:
             record_outcomes(reports[-1])
         if settings.stops and reports[-1].broken:
             break

@@ -30,7 +30,7 @@ outcomes_option: Final = click.option(
     help="With --simulate. check: compare with the recorded outcomes, if there are some. replay: run the "
     "recorded cases alone, at most --cases of them. record: those common to --rounds seeds, of the "
     "undisturbed run, and of those of --cases that take branches or disturb subjects of which few runs do. "
-    "update: record the recorded cases again, without those that break.",
+    "update: record the cases of the file again where a run is not as recorded, without those that break.",
 )
 
 

@@ -289,6 +289,9 @@ def test_cases_are_recorded_and_replayed(tmp_path: Path) -> None:
     again = CliRunner().invoke(chaos, [*words, "--rounds", "2", "--outcomes", "update"])
     assert again.exit_code == 0, again.output
     assert outcomes.read(recorded)["small"] == known, "the same cases, by the same program"
+    not_again = CliRunner().invoke(chaos, [*words, "--rounds", "2", "--outcomes", "update"])
+    assert json.loads(not_again.stdout)["explorations"][0]["runs"] == 1 + len(known.cases)
+    assert "recorded:" not in not_again.stderr
 
 
 @pytest.mark.parametrize("words", [("--outcomes", each) for each in ("record", "replay", "update")])
