@@ -84,9 +84,10 @@ class EventHandlers:
         if pod.spec.nodeName:
             self._assigned_pod_added(pod, now)
         elif self._is_ours(pod.spec.schedulerName):
-            self._queue.add(self._pod_info(pod), now)
             if self._gangs:
+                # Before the pod is added: what came with it, at the same time, stays ahead of it.
                 self._queue.move_all(UNSCHEDULED_ADD, None, pod, now)
+            self._queue.add(self._pod_info(pod), now)
 
     def pod_updated(self, old: core.Pod, new: core.Pod, now: float) -> None:
         """Update a pod in cache or queue, or move it from the queue to the cache when it was bound."""

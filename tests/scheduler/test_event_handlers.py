@@ -16,6 +16,7 @@ from nominee.scheduler.framework.api.events import ActionType, ClusterEvent
 from nominee.scheduler.framework.cluster.cache import Cache
 from nominee.scheduler.framework.types import PodInfo
 from nominee.scheduler.object_changes import node_changes, pod_changes
+from tests.scheduler.builders import pod
 from tests.support.recordings import read
 
 CASES = read("events.jsonl")
@@ -140,3 +141,10 @@ def test_an_end_that_a_list_shows_may_announce_no_node(
     assert handlers.unannounced_nodes == expected
     handlers.node_deleted(node, stale, 8.0)
     assert not handlers.unannounced_nodes
+
+
+def test_pods_that_wait_for_a_new_one_of_their_gang_stay_ahead_of_it() -> None:
+    queue = RecordingQueue()
+    handlers = EventHandlers(queue, Cache(), is_ours=lambda name: True, gangs=True)
+    handlers.pod_added(pod("last", schedulingGroup={"podGroupName": "g"}).pod, 0.0)
+    assert [call["call"] for call in queue.calls] == ["MoveAll", "Add"]
