@@ -59,6 +59,10 @@ from nominee.machinery.api import kinds
 FACTOR = 2.0
 RECOVERY_SECONDS = 35.0
 """For restarts, back-offs, leases that run out, and a restarted kubelet, which retries resizes after 30 s."""
+BACK_OFF_SECONDS = 35.0
+"""Of a pod whose calls fail CALLS_IN_A_ROW times: 1, 2, 4, 8, 10 and 10 s (podMaxBackoffSeconds)."""
+CRASH_LOOP_SECONDS = 10.0
+"""For CRASHES starts, and the supervisor's pauses between them."""
 HANG_SECONDS = 60.0
 """The longest deadline of a call: that of a list."""
 
@@ -87,7 +91,7 @@ def relaxed(scenario: Scenario, case: Case, needed: Mapping[int, float]) -> Rela
 
     `needed` is how long each step (1 is the first) took in the undisturbed run, in seconds.
     """
-    recovery = RECOVERY_SECONDS + hang_seconds(case)
+    recovery = RECOVERY_SECONDS + hang_seconds(case) + _repeated_seconds(case)
     steps = []
     for number, step in enumerate(scenario.steps, start=1):
         is_loose = _is_loose(scenario, step)
@@ -144,6 +148,15 @@ def hang_seconds(case: Case) -> float:
         + JUMP_SECONDS * jumps
         + AWAY_SECONDS * away
     )
+
+
+def _repeated_seconds(case: Case) -> float:
+    """Return how much longer than a call that fails once, and a restart, those of a case last."""
+    loops = sum(
+        isinstance(each, OfProcess) and each.absence is Absence.CRASH_LOOP for each in case.perturbations
+    )
+    lost = sum(each.loss in (Loss.LOSE_REQUESTS, Loss.LOSE_RESPONSES) for each in case.calls)
+    return CRASH_LOOP_SECONDS * loops + BACK_OFF_SECONDS * lost
 
 
 def _step(step: Step, case: Case, seconds: float) -> Step | None:

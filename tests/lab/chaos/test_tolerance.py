@@ -9,6 +9,7 @@ import pytest
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.perturbations import AWAY_SECONDS, JUMP_SECONDS
 from nominee.lab.chaos.cases.tolerance import (
+    BACK_OFF_SECONDS,
     HANG_SECONDS,
     RECOVERY_SECONDS,
     absences,
@@ -87,6 +88,20 @@ def test_a_call_that_hangs_has_its_deadline() -> None:
     found = relaxed(SCENARIO, case, {5: 2.0})
     limits = [each.action.seconds for each in found.scenario.steps if isinstance(each.action, Expect)]
     assert limits[1] == pytest.approx(RECOVERY_SECONDS + HANG_SECONDS + 4.0)
+
+
+@pytest.mark.parametrize(
+    ("case", "seconds"),
+    [
+        ("scheduler:apiserver.Bind.pods=lose-requests@5", BACK_OFF_SECONDS),
+        ("scheduler:apiserver.Bind.pods=lose-responses+kubelet-0:process=crash-loop@5", 45.0),
+        ("scheduler:apiserver.Bind.pods=lose-request", 0.0),
+    ],
+)
+def test_what_fails_again_and_again_has_the_time_of_its_repetitions(case: str, seconds: float) -> None:
+    found = relaxed(SCENARIO, Case.parse(case), {5: 2.0})
+    limits = [each.action.seconds for each in found.scenario.steps if isinstance(each.action, Expect)]
+    assert limits[1] == pytest.approx(RECOVERY_SECONDS + seconds + 4.0)
 
 
 def test_a_step_that_waits_for_nodes_has_more_time() -> None:
