@@ -68,6 +68,17 @@ def test_each_process_has_its_own_point(contexts: tuple[Context, Context]) -> No
     assert failpoints.REGISTRY.point(STEP.name).hits == 0
 
 
+def test_a_point_that_is_armed_from_the_start_says_so_before_it_is_passed(
+    contexts: tuple[Context, Context],
+) -> None:
+    points = [_runtime(context).failpoints for context in contexts]
+    points[0].arm_early({STEP.name: "pause"})
+    actions = [{state.name: state.action for state in each.states()}[STEP.name] for each in points]
+    assert actions == ["pause", ""]
+    points[0].arm(STEP.name, "off")
+    contexts[0].run(_pass_step)
+
+
 def test_each_process_has_its_own_streams(contexts: tuple[Context, Context]) -> None:
     one, _ = contexts
     ended: list[str] = []
