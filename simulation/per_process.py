@@ -18,10 +18,8 @@ class ProcessPoints(Registry):
 
     def states(self) -> list[PointState]:
         """Return the state of every point that is declared, also if this process has not passed it."""
-        early = self._early
-        untouched = {
-            name: PointState(name, early.get(name, ""), 0, 0, 0, {}) for name in failpoints.REGISTRY.names()
-        }
+        names, early = failpoints.REGISTRY.names(), self._early
+        untouched = {name: PointState(name, early.get(name, ""), 0, 0, 0, {}) for name in names}
         own = {point.name: point for point in super().states()}
         return [found for _, found in sorted((untouched | own).items())]
 
