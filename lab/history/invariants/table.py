@@ -17,6 +17,7 @@ from nominee.lab.history.invariants.objects.whole_reads import WholeReads
 from nominee.lab.history.invariants.pod_rules.allocations import Allocations
 from nominee.lab.history.invariants.pod_rules.checkpoints import Checkpoints
 from nominee.lab.history.invariants.pod_rules.deferred_resizes import DeferredResizes
+from nominee.lab.history.invariants.pod_rules.grace_periods import GracePeriods
 from nominee.lab.history.invariants.pod_rules.granted_resizes import GrantedResizes
 from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_binding import PodBinding
@@ -74,6 +75,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     GrantedResizes,
     Checkpoints,
     PodTermination,
+    GracePeriods,
     LeaderLeases,
     LeaderWrites,
     Namespaces,
@@ -89,3 +91,5 @@ OF_REPORTS: Final = frozenset({
     PodTermination.about.name,
 })  # fmt: skip
 """Whether they hold may only be known when a kubelet has reported the end of a pod."""
+OF_VIEWS: Final = frozenset({SoundBindings.about.name, LateRejections.about.name, UnneededNodes.about.name})
+"""They allow for seconds in which a process may not have seen a change; a watch may be silent for longer."""
