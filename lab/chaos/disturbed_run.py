@@ -13,6 +13,7 @@ import anyio.abc
 
 from nominee.lab.chaos.activity import ActivityObserver
 from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.excepted import without_now, without_views
 from nominee.lab.chaos.cases.moves import keep_away, move, move_back
 from nominee.lab.chaos.cases.observations import Activity, Ran, Undisturbed
 from nominee.lab.chaos.cases.rest import (
@@ -47,7 +48,6 @@ from nominee.lab.history.invariants.table import OF_NOW, OF_REPORTS
 from nominee.lab.history.revision import Revision
 from nominee.lab.scenario.acting.base import Phase
 from nominee.lab.scenario.cluster import ScenarioCluster
-from nominee.lab.scenario.fields.options import InvariantException
 from nominee.lab.scenario.format.model import Scenario
 from nominee.lab.scenario.observing.base import Condition
 from nominee.lab.scenario.observing.leader import leading
@@ -80,12 +80,6 @@ _DISTURBING = (Phase.FAULTS, Phase.PROCESSES, Phase.FAILPOINTS)
 """When the steps after which a process may end with an error are undone: a leader loses its lease."""
 _ROUNDS_MAX = 4
 """What ends a finding may be new work, after which the cluster must come to rest again."""
-
-
-_AT_REST: Final = tuple(
-    InvariantException(name=name, reason="a call hangs: it is checked when the cluster has come to rest")
-    for name in sorted(OF_NOW | OF_REPORTS)
-)
 
 
 class _Steps:
@@ -125,13 +119,13 @@ async def run_case(
 
     Without `clean_up` the cluster is new, was started with `first_start`, and is not used again.
     """
+    scenario = without_views(scenario, case)
     await keep_away(cluster, case)
     perturbing = Perturbing(case, cluster, undisturbed.launches, is_new=not clean_up)
     first = await perturbing.prepare()
-    observer, disturbed, judged = ActivityObserver(cluster), scenario, without_now(scenario, case)
+    observer, judged = ActivityObserver(cluster), without_now(scenario, case)
     is_observed = not case.perturbations and undisturbed.is_asked
-    if case.perturbations:
-        disturbed = perturbing.scenario(relaxed(judged, case, undisturbed.needed))
+    disturbed = _disturbed(perturbing, judged, case, undisturbed) if case.perturbations else scenario
     if is_observed:
         await observer.begin()
     began = len(await cluster.history())
@@ -194,14 +188,8 @@ async def run_case(
     )
 
 
-def without_now(scenario: Scenario, case: Case) -> Scenario:
-    """Return the scenario without the invariants of now and of reports, if a call may hang until its end.
-
-    A kubelet, for example, saves an allocation before it reports it.
-    """
-    if not hang_seconds(case):
-        return scenario
-    return replace(scenario, except_invariants=(*scenario.except_invariants, *_AT_REST))
+def _disturbed(perturbing: Perturbing, scenario: Scenario, case: Case, undisturbed: Undisturbed) -> Scenario:
+    return perturbing.scenario(relaxed(scenario, case, undisturbed.needed))
 
 
 async def violations_at_rest(scenario: Scenario, case: Case, cluster: ScenarioCluster) -> Sequence[Violation]:

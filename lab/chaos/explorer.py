@@ -12,7 +12,7 @@ from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.exploration import Exploration, smallest_first
 from nominee.lab.chaos.cases.observations import Activity, Undisturbed
 from nominee.lab.chaos.cases.order import Coverage
-from nominee.lab.chaos.cases.perturbations import Absence, Action, subject_of
+from nominee.lab.chaos.cases.perturbations import Absence, Action, View, subject_of
 from nominee.lab.chaos.cases.tolerance import (
     absences,
     changes,
@@ -323,7 +323,9 @@ class Explorer:
             # Without a supervisor that restarts it, a killed process stays away.
             actions=[each for each in scope.actions if scenario.cluster.restart or each is not Action.CRASH],
             may_lose=may_lose,
+            # What is done late meanwhile may be gone, as a pod of a node that seems to be silent.
             absences=[each for each in scope.absences if may_lose or each is not Absence.AWAY],
+            views=[each for each in scope.views if may_lose or each is not View.SILENT],
             steps=changes(scenario),
             absent=absences(scenario),
             pauses=frozenset(action.component for action in actions if isinstance(action, Pause)),

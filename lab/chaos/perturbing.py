@@ -58,8 +58,9 @@ _FAULTS: Mapping[View, str] = {
     View.MERGE: "merge",
     View.RELIST: "hold",
     View.RECONNECT: "hold",
+    View.SILENT: "hold",
 }
-_BREAKS: Mapping[View, str] = {View.RELIST: "1*relist", View.RECONNECT: "1*cut"}
+_BREAKS: Mapping[View, str] = {View.RELIST: "1*relist", View.RECONNECT: "1*cut", View.SILENT: "1*cut"}
 """Faults at the end, with which the withheld events are lost."""
 _WAITING = BY_ANOTHER | {Action.PAUSE}
 Points = Mapping[str, Mapping[str, PointState]]
@@ -364,7 +365,7 @@ def _of_hold(each: OfWatch | OfNetwork) -> InjectFault:
     return InjectFault(
         component=each.component,
         to="etcd" if of_etcd else "apiserver",
-        method="Watch" if each.view is View.RECONNECT else "*",
+        method="Watch" if each.view in (View.RECONNECT, View.SILENT) else "*",
         kind="*" if of_etcd else each.kind,
         action=_FAULTS[each.view],
     )

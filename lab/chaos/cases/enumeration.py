@@ -192,7 +192,7 @@ def _is_possible_at(failpoint: str, action: Action, scope: Scope) -> bool:
 
 
 def _is_possible(view: View, kind: str) -> bool:
-    return not (view is View.MERGE and kind == ETCD)
+    return not (view in (View.MERGE, View.SILENT) and kind == ETCD)
 
 
 def _changes_result(loss: Loss, method: str, kind: str) -> bool:

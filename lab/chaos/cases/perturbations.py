@@ -12,6 +12,8 @@ INTERFERENCE_SECONDS = 0.2
 HOLD_SECONDS = 2.0
 HOLD_OF_ETCD_SECONDS = 4.0
 """For an API server: longer than the 3 s for which a list waits for its watch cache."""
+SILENCE_SECONDS = 65.0
+"""Longer than the 45 s after which the pings of a client (client-go) find a connection that is half open."""
 CUT_SECONDS = 5.0
 """Longer than the first back-offs of clients, and shorter than what makes a node silent."""
 CALLS_IN_A_ROW = 6
@@ -53,13 +55,14 @@ class View(Enum):
     STALE: the process sees the changes later. MERGE: later, and of each object the last one only. RELIST: the
     process sees nothing, then the revision is too old for its watch: the new list does not show what came and
     went in between. RECONNECT: the process sees nothing, then its connection breaks, and the watch continues
-    from the old revision.
+    from the old revision. SILENT: the same, but for SILENCE_SECONDS, so that periodic work comes meanwhile.
     """
 
     STALE = "stale"
     MERGE = "merge"
     RELIST = "relist"
     RECONNECT = "reconnect"
+    SILENT = "silent"
 
 
 class Loss(Enum):
@@ -191,6 +194,8 @@ class OfWatch:
     @property
     def hold_seconds(self) -> float:
         """Return how long the watch is withheld."""
+        if self.view is View.SILENT:
+            return SILENCE_SECONDS
         return HOLD_OF_ETCD_SECONDS if self.kind == ETCD else HOLD_SECONDS
 
     def describe(self) -> str:
@@ -203,7 +208,7 @@ class OfWatch:
                 does = f"sees changes of {self.kind} {seconds} later, of each object the last one"
             case View.RELIST:
                 does = f"sees no change of {self.kind} for {seconds}, and then must list again"
-            case View.RECONNECT:
+            case View.RECONNECT | View.SILENT:
                 does = (
                     f"sees no change of {self.kind} for {seconds}, then its connection breaks, and "
                     "it continues from the old revision"

@@ -34,11 +34,14 @@ from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.perturbations import (
     AWAY_SECONDS,
     JUMP_SECONDS,
+    SILENCE_SECONDS,
     Absence,
     Action,
     Loss,
     OfClock,
     OfProcess,
+    OfWatch,
+    View,
 )
 from nominee.lab.scenario.acting.control import Control
 from nominee.lab.scenario.conditions.component import ComponentCondition
@@ -140,7 +143,7 @@ def _disturbs_api_server(case: Case) -> bool:
 def hang_seconds(case: Case) -> float:
     """Return how long the perturbations of a case may stop a process.
 
-    By calls that hang, clocks that jump, and absences.
+    By calls that hang, watches that are silent, clocks that jump, and absences.
     """
     away = sum(isinstance(each, OfProcess) and each.absence is Absence.AWAY for each in case.perturbations)
     jumps = sum(isinstance(each, OfClock) for each in case.perturbations)
@@ -148,7 +151,13 @@ def hang_seconds(case: Case) -> float:
         HANG_SECONDS * sum(each.loss is Loss.HANG for each in case.calls)
         + JUMP_SECONDS * jumps
         + AWAY_SECONDS * away
+        + SILENCE_SECONDS * silent_watches(case)
     )
+
+
+def silent_watches(case: Case) -> int:
+    """Return the number of watches that the perturbations of a case leave silent."""
+    return sum(isinstance(each, OfWatch) and each.view is View.SILENT for each in case.perturbations)
 
 
 def _repeated_seconds(case: Case) -> float:

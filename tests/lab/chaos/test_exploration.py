@@ -133,7 +133,7 @@ def scope(**fields: object) -> Scope:
 
 
 def test_watches_of_what_changed_are_changed_from_each_step_on() -> None:
-    found = singles(RUN, scope(views=(View.STALE, View.MERGE), steps=(2, 5)))
+    found = singles(RUN, scope(views=(View.STALE, View.MERGE, View.SILENT), steps=(2, 5)))
     assert {str(each) for each in found} == {
         "apiserver:etcd=stale@2",
         "apiserver:etcd=stale@5",
@@ -144,6 +144,9 @@ def test_watches_of_what_changed_are_changed_from_each_step_on() -> None:
         "scheduler:pods=merge@2",
         "scheduler:pods=merge@5",
         "autoscaler:nodes=merge@5",
+        "scheduler:pods=silent@2",
+        "scheduler:pods=silent@5",
+        "autoscaler:nodes=silent@5",
     }
     orders = [
         list(map(str, singles(RUN, scope(views=(View.STALE,), steps=(2, 5), seed=n)))) for n in (1, 1, 2)

@@ -10,7 +10,7 @@ import pytest
 from nominee.lab.chaos.cases.case import Case
 from nominee.lab.chaos.cases.enumeration import Scope
 from nominee.lab.chaos.cases.observations import Undisturbed
-from nominee.lab.chaos.cases.perturbations import Action
+from nominee.lab.chaos.cases.perturbations import Action, View
 from nominee.lab.chaos.cases.verdict import Verdict
 from nominee.lab.chaos.clusters import Answered
 from nominee.lab.chaos.explorer import ExplorationSettings, Explorer, Report
@@ -162,22 +162,32 @@ def test_the_parts_of_a_broken_pair_are_run() -> None:
 
 
 @pytest.mark.parametrize("may_fail", [False, True])
-def test_pods_are_removed_and_processes_stay_away_only_where_rules_alone_count(may_fail: bool) -> None:
+def test_pods_are_removed_and_processes_are_away_or_blind_only_where_rules_alone_count(
+    may_fail: bool,
+) -> None:
     hits = {"scheduler": {"scheduler.bind.before": 1}, "apiserver": {"apiserver.write.before": 1}}
-    activity = {**ACTIVITY, "hits": hits, "calls": {"scheduler": {}}}
+    activity = {
+        **ACTIVITY,
+        "hits": hits,
+        "calls": {"scheduler": {"apiserver.Watch.pods": 1}},
+        "kinds": ["pods"],
+    }
     scenario = replace(
         SCENARIO,
         steps=(Step(action=Apply(manifests=()), verb="apply", line=1),) * 2,
         steps_may_fail=may_fail,
         checks_may_fail=may_fail,
     )
-    scope = Scope(actions=(Action.CRASH, Action.RECREATE, Action.REMOVE), hits=1, jumps=())
+    actions = (Action.CRASH, Action.RECREATE, Action.REMOVE)
+    scope = Scope(actions=actions, views=(View.SILENT,), partitions=(), hits=1, jumps=())
     report = explore(TableClusters({"": replace(HELD, activity=activity)}), scenario, scope=scope)
     losing = {
         "scheduler:scheduler.bind.before=remove",
         "apiserver:apiserver.write.before=recreate",
         "apiserver:apiserver.write.before=remove",
         "scheduler:process=away@2",
+        "scheduler:pods=silent",
+        "scheduler:pods=silent@2",
     }
     assert set(cases(report)) == {
         "scheduler:scheduler.bind.before=crash",

@@ -11,13 +11,13 @@ import pytest
 from google.protobuf.message import Message
 
 from nominee.lab.chaos.cases.case import Case
+from nominee.lab.chaos.cases.excepted import without_now, without_views
 from nominee.lab.chaos.cases.rest import attempts_at_rest, busy, rewritten, unrest, work_of
 from nominee.lab.chaos.disturbed_run import (
     ended_by_themselves,
     left_down,
     quiet,
     violations_at_rest,
-    without_now,
 )
 from nominee.lab.history.invariants.table import OF_NOW, OF_REPORTS
 from nominee.lab.scenario.cluster import ScenarioCluster
@@ -67,6 +67,20 @@ def test_what_is_compared_with_now_is_judged_at_rest_if_a_call_hangs(loss: str, 
     found = without_now(scenario, Case.parse(f"kubelet-0:apiserver.Patch.pods={loss}"))
     later = OF_NOW | OF_REPORTS if is_late else set()
     assert {each.name for each in found.except_invariants} == {own.name} | later
+
+
+@pytest.mark.parametrize(
+    ("view", "excepted"),
+    [
+        ("silent", {"bindings-are-sound", "admitted-pods-stay-admitted", "removed-nodes-were-unneeded"}),
+        ("stale", set()),
+    ],
+)
+def test_what_a_process_has_seen_is_not_judged_if_a_watch_is_silent(view: str, excepted: set[str]) -> None:
+    own = InvariantException(name="leaders-write", reason="on purpose")
+    scenario = Scenario(name="s", except_invariants=(own,))
+    found = without_views(scenario, Case.parse(f"scheduler:nodes={view}@2"))
+    assert {each.name for each in found.except_invariants} == {own.name} | excepted
 
 
 @pytest.mark.parametrize(
