@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Final
 
 from cachetools import LRUCache
@@ -13,105 +14,160 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.checking.pods import is_terminal, same_pod_before
 from nominee.lab.history.invariants.checking.preemptions import PODS_MAX
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import POD
-from nominee.machinery.api.objects import get_condition, is_terminating
+from nominee.machinery.api.kinds import NODE, POD
+from nominee.machinery.api.objects import condition_is, is_terminating
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
 from nominee.machinery.wire.values.scalars import parse_seconds
 
 _STOP_DELAY: Final = "nominee.dev/stop-delay"
 _RUN_DURATION: Final = "nominee.dev/run-duration"
-_OTHERS: Final = ("nominee.dev/rules", "nominee.dev/liveness-probe")
-"""Annotations with which containers may be ended, or have another time to stop."""
+_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+_MAY_END_OTHERWISE: Final = (
+    "nominee.dev/rules",
+    "nominee.dev/liveness-probe",
+    "nominee.dev/startup-probe",
+)
+"""Annotations with which containers are killed, or have another time to stop."""
 _CLOCKS_SECONDS: Final = 120.0
-"""So much the clocks of components may differ."""
-_MARGIN_SECONDS: Final = 0.5
-_OF_POD_GC: Final = "DeletionByPodGC"
+"""A run-duration must be so much longer than a pod's age that it does not count: clocks may jump."""
+_MARGIN_SECONDS: Final = 2.0
+"""Times of objects are whole seconds."""
+
+
+@dataclass(slots=True)
+class _Deletion:
+    """The deletions of a pod: when each was asked for, by the history and by the objects, and its period."""
+
+    requests: list[tuple[float, float, float]] = field(default_factory=list)
+    period: float = -1.0
+    """The newest deletionGracePeriodSeconds."""
+
+    def early_seconds(self, end: core.ContainerStateTerminated, now: float, needed: float) -> float:
+        """Return how much too early containers that take so long to stop have ended, at least.
+
+        By the history, and by `finishedAt`, which a container that its kubelet has lost does not have. 0.0 if
+        it had ended before the deletion, which is reported late.
+        """
+        early = min(history + min(needed, period) for history, _, period in self.requests) - now
+        finished = from_time(end.finishedAt)
+        if not finished:
+            return early
+        if finished < min(asked for _, asked, _ in self.requests) - 1.0:
+            return 0.0
+        return min(early, *(asked + min(needed, period) - finished for _, asked, period in self.requests))
 
 
 class GracePeriods(Checker):
-    """Looks at the phase of a pod that terminates and whose containers run.
+    """Looks at the containers of a pod that terminates when a status shows that they have ended.
 
-    The time counts from the write that set the deletionTimestamp, or a shorter period; a kubelet that is
-    started meanwhile gives the whole period once more.
+    The time counts from the deletion, or from one with a shorter period; a kubelet that is started meanwhile
+    gives the whole period once more. Both the time of the write and the `finishedAt` of the container must be
+    too early: clocks may jump, and a history that is read later has the times of its reading. Hooks that
+    run a command, and pods that are removed without a status, are not looked at.
     Source: kubelet 1.36, killContainer: preStop hooks run within the grace period.
     """
 
     about = Invariant(
         name="grace-periods-are-given",
-        description="A deleted pod whose containers run ends when its preStop hooks have slept and its "
-        f"containers have stopped ({_STOP_DELAY}), or the grace period is over, and not before.",
-        checks="ends of deleted pods whose containers take time to stop",
+        description="A container of a deleted pod ends when its preStop hook has slept and it has stopped "
+        f"({_STOP_DELAY}), or when the grace period is over, whichever is first, and not before. Not for "
+        "pods with rules, a liveness or a startup probe, or a run-duration that may be over.",
+        checks="ends of containers of deleted pods that take time to stop",
         exceptions={
-            "for-another-reason": "the pod has a reason, as one that is evicted or preempted by its kubelet, "
-            "or the pod garbage collector ends it",
+            "for-another-reason": "the pod has a reason, as one that is evicted or preempted by its kubelet",
+            "lost-node": "the pod's node is gone, is not ready, or is out of service: the pod garbage "
+            "collector ends the pod",
         },
     )
-    kinds = frozenset({POD})
+    kinds = frozenset({POD, NODE})
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
-        self._ends: LRUCache[str, float] = LRUCache(PODS_MAX)
-        """The earliest end of a pod that terminates, by uid, in seconds since the epoch."""
+        self._deletions: LRUCache[str, _Deletion] = LRUCache(PODS_MAX)
+        """By uid; none of a pod whose deletion came in a part of the history that is missing."""
+        self._good_nodes: set[str] = set()
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
-        """Note a deletion, or check the end of a deleted pod."""
+        """Note a node or a deletion, or check the end of a deleted pod."""
+        if revision.kind is NODE:
+            self._note_node(revision)
+            return
         pod, before = revision.after(POD), same_pod_before(revision)
-        if pod is None or before is None:
+        if pod is None or before is None or not is_terminating(pod):
+            return
+        if revision.is_state:
+            self._deletions.pop(pod.metadata.uid, None)
             return
         self._note_deletion(before, pod, revision)
-        end = self._ends.get(pod.metadata.uid)
-        if end is None or not (_runs(before) and is_terminal(pod)):
-            return
-        self.checked += 1
-        early = end - revision.time
-        if early <= _MARGIN_SECONDS:
-            return
-        if _has_reason(pod):
-            self.allow("for-another-reason")
-            return
-        yield self.violation(
-            f"the pod has ended {early:.1f} s before its containers can have stopped", revision
-        )
+        deletion = self._deletions.get(pod.metadata.uid)
+        if deletion is not None and not is_terminal(before):
+            yield from self._check(before, pod, deletion, revision)
+
+    def _note_node(self, revision: Revision) -> None:
+        node = revision.after(NODE)
+        if (
+            node is not None
+            and condition_is(node.status.conditions, "Ready")
+            and not _is_out_of_service(node)
+        ):
+            self._good_nodes.add(revision.name)
+        else:
+            self._good_nodes.discard(revision.name)
 
     def _note_deletion(self, before: core.Pod, pod: core.Pod, revision: Revision) -> None:
-        needed = _stop_seconds(pod, revision.time)
-        if not (needed and is_terminating(pod)):
-            return
-        grace = pod.metadata.deletionGracePeriodSeconds
-        if is_terminating(before) and before.metadata.deletionGracePeriodSeconds == grace:
-            return
-        end = revision.time + min(needed, float(grace))
-        self._ends[pod.metadata.uid] = min(end, self._ends.get(pod.metadata.uid, end))
+        if not is_terminating(before):
+            self._deletions[pod.metadata.uid] = _Deletion()
+        deletion = self._deletions.get(pod.metadata.uid)
+        period = float(pod.metadata.deletionGracePeriodSeconds)
+        if deletion is not None and deletion.period != period:
+            asked = from_time(pod.metadata.deletionTimestamp) - period
+            deletion.requests.append((revision.time, asked, period))
+            deletion.period = period
+
+    def _check(
+        self, before: core.Pod, pod: core.Pod, deletion: _Deletion, revision: Revision
+    ) -> Iterator[Violation]:
+        ran = {each.name for each in before.status.containerStatuses if each.state.HasField("running")}
+        for status in pod.status.containerStatuses:
+            # The annotations may have changed, and a restarted kubelet reads them again.
+            needed = min(_stop_seconds(each, status.name, revision.time) for each in (before, pod))
+            has_ended = is_terminal(pod) or status.state.HasField("terminated")
+            if not (needed and has_ended and status.name in ran):
+                continue
+            self.checked += 1
+            early = deletion.early_seconds(status.state.terminated, revision.time, needed)
+            if early <= _MARGIN_SECONDS:
+                continue
+            if pod.status.reason:
+                self.allow("for-another-reason")
+                continue
+            if pod.spec.nodeName not in self._good_nodes:
+                self.allow("lost-node")
+                continue
+            yield self.violation(
+                f"container {status.name!r} of the deleted pod has ended {early:.0f} s too early", revision
+            )
 
 
-def _runs(pod: core.Pod) -> bool:
-    return not is_terminal(pod) and any(
-        each.state.HasField("running") for each in pod.status.containerStatuses
-    )
+def _is_out_of_service(node: core.Node) -> bool:
+    return any(taint.key == _OUT_OF_SERVICE for taint in node.spec.taints)
 
 
-def _has_reason(pod: core.Pod) -> bool:
-    target = get_condition(pod.status.conditions, "DisruptionTarget")
-    return bool(pod.status.reason) or (target is not None and target.reason == _OF_POD_GC)
-
-
-def _stop_seconds(pod: core.Pod, now: float) -> float:
-    """Return how long the containers take to stop; 0.0 if they may end by themselves."""
+def _stop_seconds(pod: core.Pod, container: str, now: float) -> float:
+    """Return how long a container takes to stop; 0.0 if it may end by itself, or be killed."""
     annotations = pod.metadata.annotations
-    if any(name in annotations for name in _OTHERS):
+    if any(name in annotations for name in _MAY_END_OTHERWISE):
         return 0.0
     if _RUN_DURATION in annotations:
-        age = now - from_time(pod.metadata.creationTimestamp) + float(pod.metadata.deletionGracePeriodSeconds)
+        age = now - from_time(pod.metadata.creationTimestamp)
         if _seconds(annotations[_RUN_DURATION]) < age + _CLOCKS_SECONDS:
             return 0.0
-    hooks = (
-        each.lifecycle.preStop.sleep.seconds for each in (*pod.spec.containers, *pod.spec.initContainers)
-    )
+    hooks = (each.lifecycle.preStop.sleep.seconds for each in pod.spec.containers if each.name == container)
     return float(max(hooks, default=0)) + _seconds(annotations.get(_STOP_DELAY, ""))
 
 
 def _seconds(text: str) -> float:
     with suppress(ValueError):
-        return parse_seconds(text)
+        return max(parse_seconds(text), 0.0)
     return 0.0
