@@ -119,13 +119,13 @@ async def run_case(
 
     Without `clean_up` the cluster is new, was started with `first_start`, and is not used again.
     """
-    scenario = without_views(scenario, case)
     await keep_away(cluster, case)
     perturbing = Perturbing(case, cluster, undisturbed.launches, is_new=not clean_up)
     first = await perturbing.prepare()
-    observer, judged = ActivityObserver(cluster), without_now(scenario, case)
-    is_observed = not case.perturbations and undisturbed.is_asked
-    disturbed = _disturbed(perturbing, judged, case, undisturbed) if case.perturbations else scenario
+    observer, is_observed = ActivityObserver(cluster), not case.perturbations and undisturbed.is_asked
+    judged, disturbed = without_now(without_views(scenario, case), case), scenario
+    if case.perturbations:
+        disturbed = perturbing.scenario(relaxed(judged, case, undisturbed.needed))
     if is_observed:
         await observer.begin()
     began = len(await cluster.history())
@@ -188,17 +188,14 @@ async def run_case(
     )
 
 
-def _disturbed(perturbing: Perturbing, scenario: Scenario, case: Case, undisturbed: Undisturbed) -> Scenario:
-    return perturbing.scenario(relaxed(scenario, case, undisturbed.needed))
-
-
 async def violations_at_rest(scenario: Scenario, case: Case, cluster: ScenarioCluster) -> Sequence[Violation]:
     """Return the violations at the end; those of now must outlast a call that may still hang."""
-    found = await cluster.violations(scenario.except_invariants)
+    exceptions = without_views(scenario, case).except_invariants
+    found = await cluster.violations(exceptions)
     late = hang_seconds(case)
     if late and any(each.invariant in OF_NOW | OF_REPORTS for each in found):
         await cluster.clock.sleep(late)
-        found = await cluster.violations(scenario.except_invariants)
+        found = await cluster.violations(exceptions)
     return found
 
 

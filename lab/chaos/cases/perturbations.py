@@ -12,8 +12,8 @@ INTERFERENCE_SECONDS = 0.2
 HOLD_SECONDS = 2.0
 HOLD_OF_ETCD_SECONDS = 4.0
 """For an API server: longer than the 3 s for which a list waits for its watch cache."""
-SILENCE_SECONDS = 65.0
-"""Longer than the 45 s after which the pings of a client (client-go) find a connection that is half open."""
+SILENCE_SECONDS = 45.0
+"""Until pings find a connection that is half open (client-go: every 30 s, with 15 s for the answer)."""
 CUT_SECONDS = 5.0
 """Longer than the first back-offs of clients, and shorter than what makes a node silent."""
 CALLS_IN_A_ROW = 6
@@ -55,7 +55,7 @@ class View(Enum):
     STALE: the process sees the changes later. MERGE: later, and of each object the last one only. RELIST: the
     process sees nothing, then the revision is too old for its watch: the new list does not show what came and
     went in between. RECONNECT: the process sees nothing, then its connection breaks, and the watch continues
-    from the old revision. SILENT: the same, but for SILENCE_SECONDS, so that periodic work comes meanwhile.
+    from the old revision. SILENT: the same, but for SILENCE_SECONDS: periodic work comes meanwhile.
     """
 
     STALE = "stale"

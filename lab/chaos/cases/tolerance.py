@@ -27,7 +27,7 @@ Steps and their lines keep their numbers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nominee.lab.chaos.cases.case import Case
@@ -151,13 +151,13 @@ def hang_seconds(case: Case) -> float:
         HANG_SECONDS * sum(each.loss is Loss.HANG for each in case.calls)
         + JUMP_SECONDS * jumps
         + AWAY_SECONDS * away
-        + SILENCE_SECONDS * silent_watches(case)
+        + SILENCE_SECONDS * len(silent_watches(case))
     )
 
 
-def silent_watches(case: Case) -> int:
-    """Return the number of watches that the perturbations of a case leave silent."""
-    return sum(isinstance(each, OfWatch) and each.view is View.SILENT for each in case.perturbations)
+def silent_watches(case: Case) -> Sequence[OfWatch]:
+    """Return the watches that the perturbations of a case leave silent."""
+    return [each for each in case.perturbations if isinstance(each, OfWatch) and each.view is View.SILENT]
 
 
 def _repeated_seconds(case: Case) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from nominee.lab.history.invariants.checking.checker import Checker
@@ -91,5 +92,12 @@ OF_REPORTS: Final = frozenset({
     PodTermination.about.name,
 })  # fmt: skip
 """Whether they hold may only be known when a kubelet has reported the end of a pod."""
-OF_VIEWS: Final = frozenset({SoundBindings.about.name, LateRejections.about.name, UnneededNodes.about.name})
-"""They allow for seconds in which a process may not have seen a change; a watch may be silent for longer."""
+OF_VIEWS: Final[Mapping[str, frozenset[str]]] = {
+    SoundBindings.about.name: frozenset({"scheduler"}),
+    PodProgress.about.name: frozenset({"scheduler"}),
+    LateRejections.about.name: frozenset({"scheduler", "kubelet"}),
+    Budgets.about.name: frozenset({"controllers"}),
+    NodeDraining.about.name: frozenset({"autoscaler"}),
+    UnneededNodes.about.name: frozenset({"autoscaler"}),
+}
+"""Those that allow for some seconds in which these components may not have seen a change, and for no more."""

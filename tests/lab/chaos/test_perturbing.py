@@ -11,7 +11,13 @@ import anyio
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import CRASHES, CUT_SECONDS, HOLD_SECONDS, JUMP_SECONDS
+from nominee.lab.chaos.cases.perturbations import (
+    CRASHES,
+    CUT_SECONDS,
+    HOLD_SECONDS,
+    JUMP_SECONDS,
+    SILENCE_SECONDS,
+)
 from nominee.lab.chaos.cases.tolerance import Relaxed
 from nominee.lab.chaos.crashing import Crashes
 from nominee.lab.chaos.perturbing import RECONNECT_SECONDS, Perturbing, calm, first_start
@@ -75,6 +81,7 @@ def perturbing(
         ("scheduler:pods=stale", HOLD_SECONDS, [("off", "*", "pods")]),
         ("scheduler:pods=relist", HOLD_SECONDS, [("1*relist", "*", "pods"), ("off", "*", "pods")]),
         ("scheduler:pods=reconnect", HOLD_SECONDS, [("1*cut", "Watch", "pods"), ("off", "Watch", "pods")]),
+        ("scheduler:pods=silent", SILENCE_SECONDS, [("1*cut", "Watch", "pods"), ("off", "Watch", "pods")]),
         # "off" would remove the faults of single calls, too.
         ("scheduler:apiserver=cut", CUT_SECONDS, [("1*off", "*", "*")]),
     ],

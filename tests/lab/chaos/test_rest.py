@@ -70,16 +70,21 @@ def test_what_is_compared_with_now_is_judged_at_rest_if_a_call_hangs(loss: str, 
 
 
 @pytest.mark.parametrize(
-    ("view", "excepted"),
+    ("case", "excepted"),
     [
-        ("silent", {"bindings-are-sound", "admitted-pods-stay-admitted", "removed-nodes-were-unneeded"}),
-        ("stale", set()),
+        (
+            "scheduler-1:nodes=silent@2",
+            {"admitted-pods-stay-admitted", "bindings-are-sound", "pods-move-forward"},
+        ),
+        ("kubelet-0:pods=silent@2", {"admitted-pods-stay-admitted"}),
+        ("autoscaler:pods=silent@2", {"nodes-are-drained", "removed-nodes-were-unneeded"}),
+        ("scheduler:nodes=stale@2", set()),
     ],
 )
-def test_what_a_process_has_seen_is_not_judged_if_a_watch_is_silent(view: str, excepted: set[str]) -> None:
+def test_the_view_of_a_component_is_not_judged_if_its_watch_is_silent(case: str, excepted: set[str]) -> None:
     own = InvariantException(name="leaders-write", reason="on purpose")
     scenario = Scenario(name="s", except_invariants=(own,))
-    found = without_views(scenario, Case.parse(f"scheduler:nodes={view}@2"))
+    found = without_views(scenario, Case.parse(case))
     assert {each.name for each in found.except_invariants} == {own.name} | excepted
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nominee.lab.chaos.cases.case import Case
-from nominee.lab.chaos.cases.perturbations import AWAY_SECONDS, JUMP_SECONDS
+from nominee.lab.chaos.cases.perturbations import AWAY_SECONDS, JUMP_SECONDS, SILENCE_SECONDS
 from nominee.lab.chaos.cases.tolerance import (
     BACK_OFF_SECONDS,
     HANG_SECONDS,
@@ -15,6 +15,7 @@ from nominee.lab.chaos.cases.tolerance import (
     absences,
     changes,
     controlled,
+    hang_seconds,
     only,
     only_rules_count,
     relaxed,
@@ -81,6 +82,19 @@ def test_checks_of_a_moment_must_hold_eventually() -> None:
     assert modes == [Mode.EVENTUALLY] * 3
     limits = [each.action.seconds for each in found.scenario.steps if isinstance(each.action, Expect)]
     assert limits == pytest.approx([RECOVERY_SECONDS + 0.2, RECOVERY_SECONDS + 4.0, RECOVERY_SECONDS])
+
+
+@pytest.mark.parametrize(
+    ("case", "seconds"),
+    [
+        ("scheduler:pods=silent", SILENCE_SECONDS),
+        ("scheduler:pods=silent+kubelet-0:pods=silent@2", 2 * SILENCE_SECONDS),
+        ("scheduler:process=away", AWAY_SECONDS),
+        ("scheduler:pods=stale", 0.0),
+    ],
+)
+def test_how_late_a_process_may_be(case: str, seconds: float) -> None:
+    assert hang_seconds(Case.parse(case)) == seconds
 
 
 def test_a_call_that_hangs_has_its_deadline() -> None:
