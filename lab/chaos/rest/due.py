@@ -28,6 +28,8 @@ _PROVISIONING_DELAY: Final = "nominee.dev/provisioning-delay"
 _PROGRESSING: Final = "Progressing"
 _AVAILABLE: Final = "NewReplicaSetAvailable"
 """The reason of a Deployment that is complete: its deadline for progress does not count."""
+_SYNC_SECONDS: Final = 16.0
+"""--horizontal-pod-autoscaler-sync-period (15 s); times of objects are whole seconds."""
 _DONE_SECONDS: Final = 2.0
 """For so long after its time a change may be under way: controllers look at an object a second later."""
 _DISRUPTED_SECONDS: Final = 121.0
@@ -45,7 +47,7 @@ def due_seconds(state: State, seconds_max: float) -> float:
     times += _of_unneeded_nodes(state)
     if CONTROLLERS in state.running:
         times += [*_of_tainted_nodes(state), *_of_tainted_devices(state), *_of_budgets(state)]
-        times += _of_claims(state)
+        times += [*_of_claims(state), *_of_pod_autoscalers(state)]
     seconds = (time - state.now for time in times)
     left = (each + _DONE_SECONDS if -_DONE_SECONDS < each < 0.0 else each for each in seconds)
     return max((each for each in left if 0.0 < each <= seconds_max), default=0.0)
@@ -177,6 +179,17 @@ def _of_deployments(state: State) -> Iterator[float]:
     for deployment in state.of(kinds.DEPLOYMENT):
         if (updated := _last_progress(deployment)) is not None:
             yield updated + deployment.spec.progressDeadlineSeconds
+
+
+def _of_pod_autoscalers(state: State) -> Iterator[float]:
+    """Yield when an autoscaler of pods is looked at again that has just begun, or ceased, to scale.
+
+    Metrics may be missing for one period only, as when the clock of a kubelet has jumped.
+    """
+    for each in state.of(kinds.HORIZONTAL_POD_AUTOSCALER):
+        active = get_condition(each.status.conditions, "ScalingActive")
+        if active is not None:
+            yield from_time(active.lastTransitionTime) + _SYNC_SECONDS
 
 
 def _of_ready_pods(state: State) -> Iterator[float]:

@@ -93,6 +93,14 @@ def test_ready_pods_become_available(kind: str) -> None:
     assert due_seconds(state({"set": owning, "pod": found}), WITHIN_SECONDS) == 50
 
 
+@pytest.mark.parametrize(("ago", "seconds"), [(10, 6), (17, 1), (30, 0)])
+def test_an_autoscaler_of_pods_is_looked_at_again(ago: int, seconds: float) -> None:
+    active = {"type": "ScalingActive", "status": "False", "lastTransitionTime": rfc3339(NOW - ago)}
+    found = manifest("HorizontalPodAutoscaler", "h", api="autoscaling/v2", status={"conditions": [active]})
+    assert due_seconds(state({"h": found}), WITHIN_SECONDS) == seconds
+    assert due_seconds(state({"h": found}, running=frozenset()), WITHIN_SECONDS) == 0
+
+
 @pytest.mark.parametrize(
     ("effect", "toleration", "deleted", "seconds"),
     [
