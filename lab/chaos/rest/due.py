@@ -29,7 +29,7 @@ _PROGRESSING: Final = "Progressing"
 _AVAILABLE: Final = "NewReplicaSetAvailable"
 """The reason of a Deployment that is complete: its deadline for progress does not count."""
 _SYNC_SECONDS: Final = 16.0
-"""--horizontal-pod-autoscaler-sync-period (15 s); times of objects are whole seconds."""
+"""--horizontal-pod-autoscaler-sync-period (15 s by default); times of objects are whole seconds."""
 _DONE_SECONDS: Final = 2.0
 """For so long after its time a change may be under way: controllers look at an object a second later."""
 _DISRUPTED_SECONDS: Final = 121.0
@@ -182,7 +182,7 @@ def _of_deployments(state: State) -> Iterator[float]:
 
 
 def _of_pod_autoscalers(state: State) -> Iterator[float]:
-    """Yield when an autoscaler of pods is looked at again that has just begun, or ceased, to scale.
+    """Yield when an autoscaler of pods is looked at again whose ScalingActive has just changed.
 
     Metrics may be missing for one period only, as when the clock of a kubelet has jumped.
     """

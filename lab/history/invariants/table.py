@@ -93,7 +93,8 @@ OF_REPORTS: Final = frozenset({
 })  # fmt: skip
 """Whether they hold may only be known when a kubelet has reported the end of a pod."""
 OF_VIEWS: Final[Mapping[str, frozenset[str]]] = {
-    SoundBindings.about.name: frozenset({"scheduler"}),
+    SoundBindings.about.name: frozenset({"scheduler", "controllers"}),
+    DeviceClaims.about.name: frozenset({"controllers"}),
     PodProgress.about.name: frozenset({"scheduler"}),
     LateRejections.about.name: frozenset({"scheduler", "kubelet"}),
     Budgets.about.name: frozenset({"controllers"}),

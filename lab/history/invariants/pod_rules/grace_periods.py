@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ _MAY_END_OTHERWISE: Final = (
     "nominee.dev/startup-probe",
 )
 """Annotations with which containers are killed, or have another time to stop."""
+_LOST_SECONDS: Final = 60.0
+"""For so long the pod garbage collector may end a pod after its node has come back."""
 _CLOCKS_SECONDS: Final = 120.0
 """A run-duration must be so much longer than a pod's age that it does not count: clocks may jump."""
 _MARGIN_SECONDS: Final = 2.0
@@ -37,9 +40,15 @@ _MARGIN_SECONDS: Final = 2.0
 
 @dataclass(slots=True)
 class _Deletion:
-    """The deletions of a pod: when each was asked for, by the history and by the objects, and its period."""
+    """The deletions of a pod, with the time of each by the history and by the objects, and its period.
+
+    By the objects a repeated deletion has the time of the first one: the API server moves the
+    deletionTimestamp by as much as the period (rest.BeforeDelete).
+    """
 
     requests: list[tuple[float, float, float]] = field(default_factory=list)
+    needs: dict[str, float] = field(default_factory=dict)
+    """How long each container takes to stop: the shortest time since the deletion, as annotations change."""
     period: float = -1.0
     """The newest deletionGracePeriodSeconds."""
 
@@ -76,8 +85,8 @@ class GracePeriods(Checker):
         checks="ends of containers of deleted pods that take time to stop",
         exceptions={
             "for-another-reason": "the pod has a reason, as one that is evicted or preempted by its kubelet",
-            "lost-node": "the pod's node is gone, is not ready, or is out of service: the pod garbage "
-            "collector ends the pod",
+            "lost-node": "the pod's node is gone, not ready, or out of service, or was so a minute ago: the "
+            "pod garbage collector may end the pod",
         },
     )
     kinds = frozenset({POD, NODE})
@@ -86,7 +95,8 @@ class GracePeriods(Checker):
         super().__init__(settings)
         self._deletions: LRUCache[str, _Deletion] = LRUCache(PODS_MAX)
         """By uid; none of a pod whose deletion came in a part of the history that is missing."""
-        self._good_nodes: set[str] = set()
+        self._good_since: dict[str, float] = {}
+        """Since when a node is ready and in service again, by name; infinity for one that is not any more."""
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Note a node or a deletion, or check the end of a deleted pod."""
@@ -106,21 +116,25 @@ class GracePeriods(Checker):
 
     def _note_node(self, revision: Revision) -> None:
         node = revision.after(NODE)
-        if (
-            node is not None
-            and condition_is(node.status.conditions, "Ready")
-            and not _is_out_of_service(node)
-        ):
-            self._good_nodes.add(revision.name)
-        else:
-            self._good_nodes.discard(revision.name)
+        is_good = node is not None and condition_is(node.status.conditions, "Ready")
+        since = self._good_since.get(revision.name)
+        if node is None or not is_good or _is_out_of_service(node):
+            if since is not None:
+                self._good_since[revision.name] = math.inf
+        elif since is None or since == math.inf:
+            self._good_since[revision.name] = -math.inf if since is None else revision.time
 
     def _note_deletion(self, before: core.Pod, pod: core.Pod, revision: Revision) -> None:
         if not is_terminating(before):
             self._deletions[pod.metadata.uid] = _Deletion()
         deletion = self._deletions.get(pod.metadata.uid)
+        if deletion is None:
+            return
+        for each in pod.spec.containers:
+            needed = _stop_seconds(pod, each, revision.time)
+            deletion.needs[each.name] = min(needed, deletion.needs.get(each.name, needed))
         period = float(pod.metadata.deletionGracePeriodSeconds)
-        if deletion is not None and deletion.period != period:
+        if deletion.period != period:
             asked = from_time(pod.metadata.deletionTimestamp) - period
             deletion.requests.append((revision.time, asked, period))
             deletion.period = period
@@ -130,8 +144,7 @@ class GracePeriods(Checker):
     ) -> Iterator[Violation]:
         ran = {each.name for each in before.status.containerStatuses if each.state.HasField("running")}
         for status in pod.status.containerStatuses:
-            # The annotations may have changed, and a restarted kubelet reads them again.
-            needed = min(_stop_seconds(each, status.name, revision.time) for each in (before, pod))
+            needed = deletion.needs.get(status.name, 0.0)
             has_ended = is_terminal(pod) or status.state.HasField("terminated")
             if not (needed and has_ended and status.name in ran):
                 continue
@@ -142,7 +155,7 @@ class GracePeriods(Checker):
             if pod.status.reason:
                 self.allow("for-another-reason")
                 continue
-            if pod.spec.nodeName not in self._good_nodes:
+            if revision.time < self._good_since.get(pod.spec.nodeName, math.inf) + _LOST_SECONDS:
                 self.allow("lost-node")
                 continue
             yield self.violation(
@@ -154,7 +167,7 @@ def _is_out_of_service(node: core.Node) -> bool:
     return any(taint.key == _OUT_OF_SERVICE for taint in node.spec.taints)
 
 
-def _stop_seconds(pod: core.Pod, container: str, now: float) -> float:
+def _stop_seconds(pod: core.Pod, container: core.Container, now: float) -> float:
     """Return how long a container takes to stop; 0.0 if it may end by itself, or be killed."""
     annotations = pod.metadata.annotations
     if any(name in annotations for name in _MAY_END_OTHERWISE):
@@ -163,8 +176,8 @@ def _stop_seconds(pod: core.Pod, container: str, now: float) -> float:
         age = now - from_time(pod.metadata.creationTimestamp)
         if _seconds(annotations[_RUN_DURATION]) < age + _CLOCKS_SECONDS:
             return 0.0
-    hooks = (each.lifecycle.preStop.sleep.seconds for each in pod.spec.containers if each.name == container)
-    return float(max(hooks, default=0)) + _seconds(annotations.get(_STOP_DELAY, ""))
+    hook = container.lifecycle.preStop.sleep
+    return float(hook.seconds) + _seconds(annotations.get(_STOP_DELAY, ""))
 
 
 def _seconds(text: str) -> float:
