@@ -6,12 +6,10 @@ Source: kube-controller-manager 1.36, pkg/controller/podgc.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
 
 from nominee.machinery.api.objects import condition_is, copy_of, has_ended, is_terminating, set_condition
 from nominee.machinery.api.pb import core, meta
-
-OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+from nominee.machinery.scheduling.taints import OUT_OF_SERVICE, find_taint
 
 
 def _age_order(pod: core.Pod) -> tuple[bool, int, str]:
@@ -34,7 +32,7 @@ def out_of_service(pods: Iterable[core.Pod], nodes: Mapping[str, core.Node]) -> 
         return (
             node is not None
             and not condition_is(node.status.conditions, "Ready")
-            and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
+            and find_taint(node.spec.taints, OUT_OF_SERVICE) is not None
         )
 
     return [pod for pod in pods if is_terminating(pod) and is_out(nodes.get(pod.spec.nodeName))]

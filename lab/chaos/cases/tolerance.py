@@ -3,11 +3,12 @@
 A restart takes seconds, and a restarted process has forgotten its counters and armed failpoints. So in a
 disturbed run
 
-- invariants and the expectations over the whole run count as they are;
+- invariants (but for those of excepted.py) and the expectations over the whole run count as they are;
 - `eventually` and `wait` have twice the time that the undisturbed run needed, and RECOVERY_SECONDS; after a
-  call that hangs also its deadline, after calls that fail in a row the back-offs, and after a crash loop the
-  supervisor's pauses. A condition on objects counts, too, if it held since the last step that changed
-  something: a step that was late may miss a state that does not last (lab/chaos/earlier.py);
+  call that hangs also its deadline, as long as a watch is silent, after calls that fail in a row the
+  back-offs, and after a crash loop the supervisor's pauses. A condition on objects counts, too, if it held
+  since the last step that changed something: a step that was late may miss a state that does not last
+  (lab/chaos/earlier.py);
 - `always` and `never` for a time count as they are where the perturbations do not touch the condition: it is
   about objects, and no API server is disturbed, through which they are read; else, and for `now`, the
   condition must hold eventually, and `never` is left out: these describe a moment of the undisturbed run. A

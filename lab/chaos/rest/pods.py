@@ -14,10 +14,10 @@ from nominee.lab.history.invariants.pod_rules.late_rejections import OUT_OF, PRE
 from nominee.machinery.api import kinds
 from nominee.machinery.api.objects import condition_is, has_ended, is_terminating
 from nominee.machinery.api.pb import core
+from nominee.machinery.scheduling.taints import OUT_OF_SERVICE, find_taint
 
 _OWN_REASONS: Final = frozenset({"DeadlineExceeded", "Evicted"})
 """Reasons of the pod's own: its deadline, its use of the node."""
-_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 
 def failures(state: State) -> Iterator[Finding]:
@@ -58,7 +58,7 @@ def orphans(state: State) -> Iterator[Finding]:
 
 
 def _is_out_of_service(node: core.Node) -> bool:
-    is_tainted = any(taint.key == _OUT_OF_SERVICE for taint in node.spec.taints)
+    is_tainted = find_taint(node.spec.taints, OUT_OF_SERVICE) is not None
     return is_tainted and not condition_is(node.status.conditions, "Ready")
 
 

@@ -19,11 +19,11 @@ from nominee.machinery.api.kinds import NODE, POD
 from nominee.machinery.api.objects import condition_is, is_terminating
 from nominee.machinery.api.pb import core
 from nominee.machinery.runtime.clock import from_time
+from nominee.machinery.scheduling.taints import OUT_OF_SERVICE, find_taint
 from nominee.machinery.wire.values.scalars import parse_seconds
 
 _STOP_DELAY: Final = "nominee.dev/stop-delay"
 _RUN_DURATION: Final = "nominee.dev/run-duration"
-_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _MAY_END_OTHERWISE: Final = (
     "nominee.dev/rules",
     "nominee.dev/liveness-probe",
@@ -49,8 +49,6 @@ class _Deletion:
     requests: list[tuple[float, float, float]] = field(default_factory=list)
     needs: dict[str, float] = field(default_factory=dict)
     """How long each container takes to stop: the shortest time since the deletion, as annotations change."""
-    period: float = -1.0
-    """The newest deletionGracePeriodSeconds."""
 
     def early_seconds(self, end: core.ContainerStateTerminated, now: float, needed: float) -> float:
         """Return how much too early containers that take so long to stop have ended, at least.
@@ -109,8 +107,7 @@ class GracePeriods(Checker):
         if revision.is_state:
             self._deletions.pop(pod.metadata.uid, None)
             return
-        self._note_deletion(before, pod, revision)
-        deletion = self._deletions.get(pod.metadata.uid)
+        deletion = self._deletion_of(before, pod, revision)
         if deletion is not None and not is_terminal(before):
             yield from self._check(before, pod, deletion, revision)
 
@@ -118,26 +115,27 @@ class GracePeriods(Checker):
         node = revision.after(NODE)
         is_good = node is not None and condition_is(node.status.conditions, "Ready")
         since = self._good_since.get(revision.name)
-        if node is None or not is_good or _is_out_of_service(node):
+        if node is None or not is_good or find_taint(node.spec.taints, OUT_OF_SERVICE):
             if since is not None:
                 self._good_since[revision.name] = math.inf
         elif since is None or since == math.inf:
             self._good_since[revision.name] = -math.inf if since is None else revision.time
 
-    def _note_deletion(self, before: core.Pod, pod: core.Pod, revision: Revision) -> None:
+    def _deletion_of(self, before: core.Pod, pod: core.Pod, revision: Revision) -> _Deletion | None:
+        """Return the deletion of a pod that terminates, after this write."""
         if not is_terminating(before):
             self._deletions[pod.metadata.uid] = _Deletion()
         deletion = self._deletions.get(pod.metadata.uid)
         if deletion is None:
-            return
+            return None
         for each in pod.spec.containers:
             needed = _stop_seconds(pod, each, revision.time)
             deletion.needs[each.name] = min(needed, deletion.needs.get(each.name, needed))
         period = float(pod.metadata.deletionGracePeriodSeconds)
-        if deletion.period != period:
+        if not deletion.requests or deletion.requests[-1][-1] != period:
             asked = from_time(pod.metadata.deletionTimestamp) - period
             deletion.requests.append((revision.time, asked, period))
-            deletion.period = period
+        return deletion
 
     def _check(
         self, before: core.Pod, pod: core.Pod, deletion: _Deletion, revision: Revision
@@ -161,10 +159,6 @@ class GracePeriods(Checker):
             yield self.violation(
                 f"container {status.name!r} of the deleted pod has ended {early:.0f} s too early", revision
             )
-
-
-def _is_out_of_service(node: core.Node) -> bool:
-    return any(taint.key == _OUT_OF_SERVICE for taint in node.spec.taints)
 
 
 def _stop_seconds(pod: core.Pod, container: core.Container, now: float) -> float:
