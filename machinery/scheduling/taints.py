@@ -15,9 +15,9 @@ from nominee.machinery.api.selectors import parse_int64
 NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 NO_EXECUTE: Final = "NoExecute"
-# What keeps a pod away (PreferNoSchedule only costs score).
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 """The key of the taint with which a user says that a node is shut down: its pods may be removed by force."""
+# What keeps a pod away (PreferNoSchedule only costs score).
 FORBIDDING: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 
 _DECIMAL_INTEGER = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
