@@ -14,7 +14,9 @@ TIMES_LONGER: Final = 3
 """So many times the time and the cases of `make chaos`; of a replay all recorded cases are run."""
 REAL_SECONDS: Final = 60.0
 """What a command on real processes takes beside its time: they start, come to rest, and are stopped."""
-_RECIPE = re.compile(r"^chaos[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
+# Not the hour with a seed of its own, `make chaos-seed`.
+_RECIPE = re.compile(r"^chaos(?!-seed:)[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
+_SHELL: Final = frozenset(";|&")
 _VARIABLE = re.compile(r"^(\w+) := (.*)$", re.MULTILINE)
 _PROGRAM = "nominee chaos "
 _FIXED: Final = (("--outcomes", "replay"), ("--cases", "0"))
@@ -98,7 +100,7 @@ def standard_commands(makefile: str) -> tuple[Command, ...]:
     """Return the commands of the Makefile's text, the cheapest first.
 
     Raises:
-        RecipeError: there is no command, or one has no limit of time.
+        RecipeError: there is no command, or one has no limit of time, or is several of a shell.
     """
     text = makefile.replace("\\\n", " ")
     for name, value in _VARIABLE.findall(text):
@@ -115,6 +117,8 @@ def standard_commands(makefile: str) -> tuple[Command, ...]:
 
 
 def _command(words: Sequence[str], earlier: Sequence[Command]) -> Command:
+    if any(_SHELL & set(word) for word in words):
+        raise RecipeError(f"`{shlex.join(words)}` is not one command: give each a line of its own")
     changed, seconds = ["chaos"], None
     waits = ""
     for word in (part for each in words for part in _parts(each)):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from glob import glob
 from pathlib import Path
 
 import pytest
 
+from nominee.commands.chaos.explore import chaos
 from tests.mutations.launch import ROOT
 from tests.mutations.standard.commands import Command, RecipeError, standard_commands
 from tests.mutations.standard.job import Task, read
@@ -33,6 +35,7 @@ chaos: setup
 other:
 \tnominee chaos run --duration 1s
 """
+SHELL = "chaos:\n\tnominee chaos run --duration 1s || broken=1; exit $$broken\n"
 FAST = Command(label="fast", words=("fast", "--simulate"), seconds=1.0)
 SLOW = Command(label="slow", words=("slow", "--simulate"), seconds=2.0)
 REAL = Command(label="real", words=("real",), seconds=2.0)
@@ -120,8 +123,10 @@ def test_one_scenario_of_a_replay_is_run_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "chaos: setup\n\tpytest\n", "chaos:\n\tnominee chaos run --seed 1\n"])
-def test_a_recipe_without_commands_or_times_is_an_error(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "chaos: setup\n\tpytest\n", "chaos:\n\tnominee chaos run --seed 1\n", SHELL]
+)
+def test_a_recipe_without_commands_or_times_or_with_more_of_a_shell_is_an_error(text: str) -> None:
     with pytest.raises(RecipeError):
         standard_commands(text)
 
@@ -129,6 +134,14 @@ def test_a_recipe_without_commands_or_times_is_an_error(text: str) -> None:
 def test_the_makefile_has_commands_with_labels_of_their_own() -> None:
     found = standard_commands((ROOT / "Makefile").read_text(encoding="utf-8"))
     assert len({each.label for each in found}) == len(found) >= 3
+
+
+def test_the_command_line_accepts_every_command_of_the_makefile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for found in standard_commands((ROOT / "Makefile").read_text(encoding="utf-8")):
+        _, name, *words = found.words
+        files = [file for word in words for file in (glob(word) if word.endswith(".yaml") else [word])]
+        chaos.commands[name].make_context(name, files)
 
 
 def test_a_finding_ends_a_mutation_and_the_program_itself_gets_every_command(tmp_path: Path) -> None:
