@@ -136,7 +136,7 @@ chaos-api-servers:
 chaos-generated:
 	$(BIN)/nominee chaos generate --seed 1 --budget 8s
 
-# An hour of explorations and random runs with a seed of its own, of which docs/mutations.md has the findings; 2 is the exit
+# Explorations and random runs with a seed of its own, more than an hour; docs/seeds.md has the findings. 2 is the exit
 # status of a scenario in which no case took place in its budget.
 SEED := 1
 SIMULATED := $(filter-out scenarios/high-availability.yaml scenarios/other-programs.yaml,$(wildcard scenarios/*.yaml))

@@ -14,7 +14,7 @@ TIMES_LONGER: Final = 3
 """So many times the time and the cases of `make chaos`; of a replay all recorded cases are run."""
 REAL_SECONDS: Final = 60.0
 """What a command on real processes takes beside its time: they start, come to rest, and are stopped."""
-# Not the hour with a seed of its own, `make chaos-seed`.
+# Not `make chaos-seed`, which has a seed of its own.
 _RECIPE = re.compile(r"^chaos(?!-seed:)[-\w]*:.*\n((?:\t.*\n)*)", re.MULTILINE)
 _SHELL: Final = frozenset(";|&")
 _VARIABLE = re.compile(r"^(\w+) := (.*)$", re.MULTILINE)
