@@ -182,14 +182,14 @@ def _of_deployments(state: State) -> Iterator[float]:
 
 
 def _of_pod_autoscalers(state: State) -> Iterator[float]:
-    """Yield when an autoscaler of pods is looked at again whose ScalingActive has just changed.
+    """Yield when an autoscaler of pods is looked at again of which a condition has just changed.
 
-    Metrics may be missing for one period only, as when the clock of a kubelet has jumped.
+    Metrics may be missing for one period only, as when the clock of a kubelet has jumped, and the next period
+    forgets an update of the scale that failed (FailedUpdateScale).
     """
     for each in state.of(kinds.HORIZONTAL_POD_AUTOSCALER):
-        active = get_condition(each.status.conditions, "ScalingActive")
-        if active is not None:
-            yield from_time(active.lastTransitionTime) + _SYNC_SECONDS
+        for condition in each.status.conditions:
+            yield from_time(condition.lastTransitionTime) + _SYNC_SECONDS
 
 
 def _of_ready_pods(state: State) -> Iterator[float]:

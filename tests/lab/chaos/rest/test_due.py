@@ -93,10 +93,18 @@ def test_ready_pods_become_available(kind: str) -> None:
     assert due_seconds(state({"set": owning, "pod": found}), WITHIN_SECONDS) == 50
 
 
+@pytest.mark.parametrize("changed", ["AbleToScale", "ScalingActive"])
 @pytest.mark.parametrize(("ago", "seconds"), [(10, 6), (17, 1), (30, 0)])
-def test_an_autoscaler_of_pods_is_looked_at_again(ago: int, seconds: float) -> None:
-    active = {"type": "ScalingActive", "status": "False", "lastTransitionTime": rfc3339(NOW - ago)}
-    found = manifest("HorizontalPodAutoscaler", "h", api="autoscaling/v2", status={"conditions": [active]})
+def test_an_autoscaler_of_pods_is_looked_at_again(changed: str, ago: int, seconds: float) -> None:
+    conditions = [
+        {
+            "type": each,
+            "status": "False",
+            "lastTransitionTime": rfc3339(NOW - (ago if each == changed else 200)),
+        }
+        for each in ("AbleToScale", "ScalingActive")
+    ]
+    found = manifest("HorizontalPodAutoscaler", "h", api="autoscaling/v2", status={"conditions": conditions})
     assert due_seconds(state({"h": found}), WITHIN_SECONDS) == seconds
     assert due_seconds(state({"h": found}, running=frozenset()), WITHIN_SECONDS) == 0
 
