@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from nominee.kubelet.features import StatusFeatures
-from nominee.kubelet.pods.record import Outcome, Waiting
+from nominee.kubelet.pods.record import TERMINAL_PHASES, Outcome, Waiting
 from nominee.kubelet.resize.conditions import DEFERRED, ResizeCondition
 from nominee.kubelet.resources.pod_resources import PodResources
-from nominee.kubelet.runtime.sandbox import Container, PodSandbox
+from nominee.kubelet.runtime.sandbox import Container, PodSandbox, prepare
 from nominee.kubelet.runtime.terminations import termination_reason
 from nominee.kubelet.status.resize_conditions import (
     preemption_disabled,
@@ -92,6 +92,9 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
     if sandbox is not None and sandbox.running and not view.terminal:
         view = replace(view, outcome=None)
     status = copy_of(pod.status if view.base is None else view.base)
+    if sandbox is None and _ended_unstarted(view, status):
+        sandbox = prepare(pod, now=view.now)
+        view = replace(view, sandbox=sandbox)
     now = clock.to_time(view.now)
     if not status.qosClass:
         status.qosClass = recorded_qos_class(pod)
@@ -119,6 +122,15 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
     _write_resize(status, view, features)
     _sort_conditions(status)
     return status
+
+
+def _ended_unstarted(view: View, status: core.PodStatus) -> bool:
+    """Return whether the pod was deleted before this kubelet had admitted it: its containers count as lost.
+
+    Source: kubelet 1.36, SyncTerminatingPod, which writes the containers of the spec, and TerminatePod.
+    """
+    has_ended = status.phase in TERMINAL_PHASES
+    return view.terminal and view.outcome is None and not has_ended and not status.containerStatuses
 
 
 def _sort_conditions(status: core.PodStatus) -> None:

@@ -195,13 +195,16 @@ def test_a_pod_whose_containers_are_still_to_start_has_no_address() -> None:
     assert not objects.condition_is(status.conditions, "PodReadyToStartContainers")
 
 
+@pytest.mark.parametrize("admitted", [False, True])
 @pytest.mark.parametrize("init", [False, True])
-def test_a_container_that_might_have_started_counts_as_failed_when_its_pod_ends(init: bool) -> None:
+def test_a_container_that_might_have_started_counts_as_failed_when_its_pod_ends(
+    init: bool, admitted: bool
+) -> None:
     pod, known = a_pod(), status_features(Version(1, 36), Gates("kubelet", Version(1, 36)))
     if init:
         pod.spec.initContainers.add(name="first")
         pod.spec.initContainers.add(name="second")
-    waiting = runtime.prepare(pod, now=NOW)
+    waiting = runtime.prepare(pod, now=NOW) if admitted else None
     status = build(view(pod, sandbox=waiting, pending=None, terminal=True), known)
     rows = (*status.initContainerStatuses, *status.containerStatuses)
     assert (rows[0].state.terminated.reason, rows[0].state.terminated.exitCode) == (
@@ -211,8 +214,12 @@ def test_a_container_that_might_have_started_counts_as_failed_when_its_pod_ends(
     assert [row.state.waiting.reason for row in rows[1:]] == ["PodInitializing"] * (len(rows) - 1)
     assert status.phase == "Failed"
     assert conditions(pod, sandbox=waiting, terminal=True)["Ready"] == ("False", "ContainersNotReady")
-    late = Outcome(reason="DeadlineExceeded", message="")
-    assert conditions(pod, sandbox=waiting, terminal=True, outcome=late)["Ready"] == ("False", "PodFailed")
+    if admitted:
+        late = Outcome(reason="DeadlineExceeded", message="")
+        assert conditions(pod, sandbox=waiting, terminal=True, outcome=late)["Ready"] == (
+            "False",
+            "PodFailed",
+        )
 
 
 @pytest.mark.parametrize(("init", "reason"), [(False, "ContainerCreating"), (True, "PodInitializing")])
