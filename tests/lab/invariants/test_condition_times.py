@@ -11,7 +11,7 @@ from nominee.lab.history.invariants.checking.answers import Answer, Method, Outc
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.objects.condition_times import ConditionTimes
 from nominee.machinery.api import kinds
-from nominee.machinery.api.pb import apps, autoscaling, core, policy
+from nominee.machinery.api.pb import apps, autoscaling, coordination, core, policy
 from tests.lab.invariants.histories import BEGIN, History, lease, pod, violations_of
 
 Row = tuple[str, str, int]
@@ -32,6 +32,13 @@ def _replica_set(type_: str, reason: str, seconds: int) -> apps.ReplicaSet:
     found.metadata.name, found.metadata.namespace = "web", "default"
     row = found.status.conditions.add(type=type_, status="True", reason=reason)
     row.lastTransitionTime.seconds = int(BEGIN) + seconds
+    return found
+
+
+def _leader(holder: str) -> coordination.Lease:
+    found = coordination.Lease()
+    found.metadata.name, found.metadata.namespace = "kube-scheduler", "kube-system"
+    found.spec.holderIdentity = holder
     return found
 
 
@@ -239,6 +246,25 @@ def test_a_second_scheduler_and_a_kubelet_write_pod_scheduled(node: str, count: 
     assert len(_problems(History().put(bound, back))) == 1, "the status stays"
 
 
+@pytest.mark.parametrize(
+    ("holders", "seconds", "status", "count"),
+    [
+        (("a", "b"), 0, "False", 0),
+        (("a", "b"), 3, "False", 1),
+        (("a", "b"), 0, "True", 1),
+        (("a", "a"), 0, "False", 1),
+    ],
+    ids=["it has not seen the condition", "it has had time", "no scheduler writes this", "the same leader"],
+)
+def test_a_new_leader_may_not_have_seen_the_condition_of_the_former_one(
+    holders: tuple[str, str], seconds: int, status: str, count: int
+) -> None:
+    leases = [_leader(holder) for holder in holders]
+    before, after = _pod(("PodScheduled", status, 0)), _pod(("PodScheduled", status, 3))
+    assert len(_problems(History().put(leases[0], before, leases[1]).wait(seconds).put(after))) == count
+    assert len(_problems(History().put(*leases, before).wait(seconds).put(after))) == 1, "the leader itself"
+
+
 def test_another_reason_is_a_transition_of_a_replica_failure_only() -> None:
     failures = [_replica_set("ReplicaFailure", reason, 3 * number) for number, reason in enumerate("ab")]
     assert _problems(History().put(*failures)) == []
@@ -253,7 +279,7 @@ def test_users_write_their_own_conditions() -> None:
 
 def test_kinds_with_conditions_are_checked() -> None:
     assert {kinds.POD, kinds.NODE, kinds.DEPLOYMENT, kinds.JOB, kinds.NAMESPACE} <= ConditionTimes.kinds
-    assert kinds.LEASE not in ConditionTimes.kinds
+    assert kinds.EVENT not in ConditionTimes.kinds
 
 
 def test_a_condition_that_had_another_status_in_the_same_sync() -> None:

@@ -13,8 +13,9 @@ from nominee.lab.history.invariants.checking.answers import Answer, Method, Outc
 from nominee.lab.history.invariants.checking.checker import Checker, Invariant, Violation
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.checking.former_objects import FORMER_OBJECT, FormerObjects
+from nominee.lab.history.invariants.checking.leaders import Leaders
 from nominee.lab.history.revision import Revision
-from nominee.machinery.api.kinds import KINDS, POD_DISRUPTION_BUDGET, AnyKind
+from nominee.machinery.api.kinds import KINDS, LEASE, POD_DISRUPTION_BUDGET, AnyKind
 from nominee.machinery.api.objects import get_condition, metadata_of
 from nominee.machinery.api.pb import core
 
@@ -29,6 +30,8 @@ _OF_CONTAINERS: Final = _OF_READINESS | {"PodReadyToStartContainers"}
 _DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
 _THAWED_SECONDS: Final = 0.5
 """What an API server had begun before it was frozen is written so soon after it."""
+_LED_SECONDS: Final = 2.0
+"""The watch of a scheduler that takes the lease may lack what the former leader wrote for so long."""
 _FROZEN_SECONDS: Final = 1.5
 """A silence of less is usual in a small cluster."""
 _ANOTHER_BEFORE: Final = frozenset({"FailedUpdateScale"})
@@ -97,17 +100,20 @@ class ConditionTimes(Checker):
             f"{_THAWED_SECONDS:g} s before: it was frozen",
             "bound-already": "PodScheduled of a bound pod became True or False, which pods-move-forward "
             "finds: the kubelet takes back what a second scheduler wrote, with the time that it knows",
+            "new-leader": "PodScheduled stays False, and another scheduler has taken the lease since the "
+            f"former leader wrote it, {_LED_SECONDS:g} s ago or less: it may not have seen that",
             "sent-early": f"the write was late: it was sent within {RESOLUTION_SECONDS:g} s after the former "
             "transition, or by a process that had been frozen",
         },
     )
     takes_answers = True
     needs_answers = False
-    kinds = frozenset(kind for kind in KINDS if _has_conditions(kind))
+    kinds = frozenset(kind for kind in KINDS if _has_conditions(kind)) | {LEASE}
 
     def __init__(self, settings: ComponentSettings) -> None:
         super().__init__(settings)
         self._former = FormerObjects()
+        self._leaders = Leaders("kube-scheduler")
         self._changed: dict[str, dict[str, float]] = {}
         """When the status of each condition was last written, by key and type; clocks may differ from it."""
         self._kept: dict[tuple[str, int], list[_Kept]] = {}
@@ -116,6 +122,9 @@ class ConditionTimes(Checker):
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Compare the conditions of an object with the former ones."""
         if revision.is_state or not revision.is_readable:
+            return
+        if revision.kind is LEASE:
+            self._leaders.observe(revision)
             return
         self._former.observe(revision)
         if revision.object is None:
@@ -151,7 +160,7 @@ class ConditionTimes(Checker):
             problem = _transition(old, each, age, revision.time)
             if not problem:
                 continue
-            if exception := self._exception(each, old, revision):
+            if exception := self._exception(each, old, revision, since):
                 self.allow(exception)
             elif old.status != each.status and self.settings.observes_answers:
                 kept = _Kept(revision, old, each, since, f"the condition {each.type} {problem}")
@@ -159,8 +168,13 @@ class ConditionTimes(Checker):
             else:
                 yield self.violation(f"the condition {each.type} {problem}", revision)
 
-    def _exception(self, new: core.PodCondition, old: core.PodCondition, revision: Revision) -> str:
-        """Return the exception that the object itself shows, or ""."""
+    def _exception(
+        self, new: core.PodCondition, old: core.PodCondition, revision: Revision, since: float
+    ) -> str:
+        """Return the exception that the history shows, or ""; the former status was written at `since`."""
+        is_unseen = since <= self._leaders.since and revision.time <= self._leaders.since + _LED_SECONDS
+        if is_unseen and (new.type, new.status, old.status) == ("PodScheduled", "False", "False"):
+            return "new-leader"
         if _is_marked(new.type, _conditions(revision.previous)):
             return "unseen-not-ready"
         if _is_late(new, old, revision.object):
