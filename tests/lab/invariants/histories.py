@@ -88,6 +88,13 @@ def lease(node: str) -> coordination.Lease:
     return found
 
 
+def leader(holder: str, component: str = "kube-scheduler") -> coordination.Lease:
+    """Return the lease of a component's leader."""
+    found = lease(component)
+    found.metadata.namespace, found.spec.holderIdentity = "kube-system", holder
+    return found
+
+
 def answered_write(client: str, pid: int, begin: int, seconds: float, *, kind: AnyKind = kinds.POD) -> Answer:
     """Return the answer to a write of a process at a revision, so many seconds after BEGIN."""
     return Answer(

@@ -11,8 +11,8 @@ from nominee.lab.history.invariants.checking.answers import Answer, Method, Outc
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings, Evidence
 from nominee.lab.history.invariants.objects.condition_times import ConditionTimes
 from nominee.machinery.api import kinds
-from nominee.machinery.api.pb import apps, autoscaling, coordination, core, policy
-from tests.lab.invariants.histories import BEGIN, History, lease, pod, violations_of
+from nominee.machinery.api.pb import apps, autoscaling, core, policy
+from tests.lab.invariants.histories import BEGIN, History, leader, lease, pod, violations_of
 
 Row = tuple[str, str, int]
 """Type, status and the seconds of the last transition after the history's begin."""
@@ -32,13 +32,6 @@ def _replica_set(type_: str, reason: str, seconds: int) -> apps.ReplicaSet:
     found.metadata.name, found.metadata.namespace = "web", "default"
     row = found.status.conditions.add(type=type_, status="True", reason=reason)
     row.lastTransitionTime.seconds = int(BEGIN) + seconds
-    return found
-
-
-def _leader(holder: str) -> coordination.Lease:
-    found = coordination.Lease()
-    found.metadata.name, found.metadata.namespace = "kube-scheduler", "kube-system"
-    found.spec.holderIdentity = holder
     return found
 
 
@@ -259,7 +252,7 @@ def test_a_second_scheduler_and_a_kubelet_write_pod_scheduled(node: str, count: 
 def test_a_new_leader_may_not_have_seen_the_condition_of_the_former_one(
     holders: tuple[str, str], seconds: int, status: str, count: int
 ) -> None:
-    leases = [_leader(holder) for holder in holders]
+    leases = [leader(holder) for holder in holders]
     before, after = _pod(("PodScheduled", status, 0)), _pod(("PodScheduled", status, 3))
     assert len(_problems(History().put(leases[0], before, leases[1]).wait(seconds).put(after))) == count
     assert len(_problems(History().put(*leases, before).wait(seconds).put(after))) == 1, "the leader itself"

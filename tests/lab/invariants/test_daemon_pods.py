@@ -8,8 +8,7 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.workloads.daemon_pods import DaemonPods
 from nominee.machinery.api.pb import apps, core
 from nominee.machinery.scheduling.node_affinity import NAME_FIELD
-from tests.lab.invariants.histories import BEGIN, History, event, pod, result_of, violations_of
-from tests.lab.invariants.test_replicas import leader
+from tests.lab.invariants.histories import BEGIN, History, event, leader, pod, result_of, violations_of
 
 SETTINGS = ComponentSettings(lists_newest=frozenset({"controllers"}))
 
@@ -108,7 +107,13 @@ def test_pods_that_were_created_twice(history: History, count: int, most: int) -
 def test_exceptions() -> None:
     lost = result_of(DaemonPods, History().put(agent(), *pods("n1a n2a n1b")), SETTINGS)
     assert (lost.violations, lost.exceptions) == ((), {"answers-lost": 1})
-    led = History().put(leader("m1"), agent(), *pods("n1a n2a"), leader("m2"), *pods("n1b n2b"))
+    led = History().put(
+        leader("m1", "kube-controller-manager"),
+        agent(),
+        *pods("n1a n2a"),
+        leader("m2", "kube-controller-manager"),
+        *pods("n1b n2b"),
+    )
     assert result_of(DaemonPods, led, SETTINGS).exceptions == {"new-leader": 2}
     stale = result_of(DaemonPods, History().put(agent(), *pods(BOTH)), ComponentSettings())
     assert stale.exceptions == {"answers-lost": 1, "stale-start": 1}

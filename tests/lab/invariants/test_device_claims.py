@@ -6,8 +6,8 @@ import pytest
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.claims.device_claims import DeviceClaims
-from nominee.machinery.api.pb import coordination, devices
-from tests.lab.invariants.histories import History, pod, result_of, violations_of
+from nominee.machinery.api.pb import devices
+from tests.lab.invariants.histories import History, leader, pod, result_of, violations_of
 
 SETTINGS = ComponentSettings(lists_newest=frozenset({"scheduler"}))
 
@@ -29,14 +29,6 @@ def claim(
         result.adminAccess, result.shareID = admin, share
     for user in pods:
         found.status.reservedFor.add(resource="pods", name=user, uid=f"uid-{user}")
-    return found
-
-
-def leader(holder: str) -> coordination.Lease:
-    """Return the scheduler's lease."""
-    found = coordination.Lease()
-    found.metadata.name, found.metadata.namespace = "kube-scheduler", "kube-system"
-    found.spec.holderIdentity = holder
     return found
 
 

@@ -10,14 +10,13 @@ from nominee.lab.history.invariants.processes.leader_leases import LeaderLeases
 from nominee.machinery.api import kinds
 from nominee.machinery.api.kinds import AnyKind
 from nominee.machinery.api.pb import coordination
-from tests.lab.invariants.histories import History, answered_write, node, result_of
+from tests.lab.invariants.histories import History, answered_write, leader, node, result_of
 
 
 def lease(holder: str, *, namespace: str = "kube-system") -> coordination.Lease:
     """Return a lease of 8 s."""
-    found = coordination.Lease()
-    found.metadata.name, found.metadata.namespace = "kube-scheduler", namespace
-    found.spec.holderIdentity = holder
+    found = leader(holder)
+    found.metadata.namespace = namespace
     found.spec.leaseDurationSeconds = 8
     return found
 

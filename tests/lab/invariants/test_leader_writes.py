@@ -10,16 +10,15 @@ from nominee.lab.history.invariants.checking.evidence import ComponentSettings, 
 from nominee.lab.history.invariants.processes.leader_writes import LeaderWrites
 from nominee.machinery.api import kinds
 from nominee.machinery.api.pb import coordination
-from tests.lab.invariants.histories import BEGIN, History, answered_write
+from tests.lab.invariants.histories import BEGIN, History, answered_write, leader
 
 # The writes are one second apart, from BEGIN + 1 on.
 FIRST, SECOND = "host_scheduler-0_101", "host_scheduler-1_102"
 
 
 def _lease(holder: str, renewed: int = 0) -> coordination.Lease:
-    found = coordination.Lease()
-    found.metadata.name, found.metadata.namespace = "kube-scheduler", "kube-system"
-    found.spec.holderIdentity, found.spec.leaseDurationSeconds = holder, 4
+    found = leader(holder)
+    found.spec.leaseDurationSeconds = 4
     found.spec.renewTime.seconds = renewed
     return found
 

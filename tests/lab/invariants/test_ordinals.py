@@ -6,8 +6,8 @@ import pytest
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.workloads.ordinals import Ordinals
-from nominee.machinery.api.pb import apps, coordination, core
-from tests.lab.invariants.histories import BEGIN, History, lease, pod, result_of, violations_of
+from nominee.machinery.api.pb import apps, core
+from tests.lab.invariants.histories import BEGIN, History, leader, lease, pod, result_of, violations_of
 
 SETTINGS = ComponentSettings(lists_newest=frozenset({"controllers"}))
 
@@ -37,13 +37,6 @@ def member(ordinal: int, state: str = "ready", *, uid: str = "") -> core.Pod:
     found.metadata.ownerReferences.add(
         apiVersion="apps/v1", kind="StatefulSet", name="db", uid="uid-db", controller=True
     )
-    return found
-
-
-def leader(holder: str) -> coordination.Lease:
-    found = coordination.Lease()
-    found.metadata.name, found.metadata.namespace = "kube-controller-manager", "kube-system"
-    found.spec.holderIdentity = holder
     return found
 
 
@@ -112,7 +105,12 @@ def test_creations_out_of_order(history: History, problem: str) -> None:
 
 
 def test_exceptions() -> None:
-    wrong = History().put(leader("a"), leader("b"), stateful_set(), member(1))
+    wrong = History().put(
+        leader("a", "kube-controller-manager"),
+        leader("b", "kube-controller-manager"),
+        stateful_set(),
+        member(1),
+    )
     assert result_of(Ordinals, wrong, SETTINGS).exceptions == {"new-leader": 1}
     wrong = History().put(stateful_set(), member(1))
     assert result_of(Ordinals, wrong, ComponentSettings()).exceptions == {"stale-start": 1}

@@ -8,8 +8,8 @@ from google.protobuf.message import Message
 from nominee.lab.history.invariants.pod_rules.late_rejections import LateRejections
 from nominee.lab.history.invariants.pod_rules.pod_progress import PodProgress
 from nominee.machinery.api.objects import copy_of
-from nominee.machinery.api.pb import coordination, core
-from tests.lab.invariants.histories import BEGIN, History, lease, node, pod, result_of, violations_of
+from nominee.machinery.api.pb import core
+from tests.lab.invariants.histories import BEGIN, History, leader, lease, node, pod, result_of, violations_of
 
 
 def scheduled(
@@ -119,14 +119,6 @@ def test_a_bound_pod_that_becomes_unscheduled(history: History, message: str) ->
 )
 def test_a_patch_of_a_former_pod_explains_no_other_write(states: list[core.Pod]) -> None:
     assert len(violations_of(PodProgress, created_again(*states))) == 1
-
-
-def leader(holder: str) -> coordination.Lease:
-    """Return the scheduler's lease."""
-    found = lease("kube-scheduler")
-    found.metadata.namespace = "kube-system"
-    found.spec.holderIdentity = holder
-    return found
 
 
 def refused(message: str) -> core.Pod:

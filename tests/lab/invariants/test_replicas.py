@@ -6,8 +6,8 @@ import pytest
 
 from nominee.lab.history.invariants.checking.evidence import ComponentSettings
 from nominee.lab.history.invariants.workloads.replicas import Replicas, largest_batch
-from nominee.machinery.api.pb import apps, coordination, core
-from tests.lab.invariants.histories import BEGIN, History, pod, result_of, violations_of
+from nominee.machinery.api.pb import apps, core
+from tests.lab.invariants.histories import BEGIN, History, leader, pod, result_of, violations_of
 
 SETTINGS = ComponentSettings(lists_newest=frozenset({"controllers"}))
 
@@ -28,14 +28,6 @@ def owned(name: str, *, phase: str = "", deletes_at: float = 0.0, set_uid: str =
     found.metadata.ownerReferences.add(
         apiVersion="apps/v1", kind="ReplicaSet", name="web", uid=set_uid, controller=True
     )
-    return found
-
-
-def leader(holder: str) -> coordination.Lease:
-    """Return the controllers' lease."""
-    found = coordination.Lease()
-    found.metadata.name, found.metadata.namespace = "kube-controller-manager", "kube-system"
-    found.spec.holderIdentity = holder
     return found
 
 
@@ -132,7 +124,14 @@ def test_creations_that_failed_again_and_again_may_all_have_been_done() -> None:
 
 def test_a_write_of_the_former_leader_is_an_exception() -> None:
     result = result_of(
-        Replicas, History().put(leader("m1"), replica_set(2), *pods("a b"), leader("m2"), *pods("c d"))
+        Replicas,
+        History().put(
+            leader("m1", "kube-controller-manager"),
+            replica_set(2),
+            *pods("a b"),
+            leader("m2", "kube-controller-manager"),
+            *pods("c d"),
+        ),
     )
     assert result.violations == ()
     assert result.exceptions == {"new-leader": 2}

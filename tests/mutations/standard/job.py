@@ -94,7 +94,7 @@ def run(_directory: Path, write: Write, mutation: str, tasks: Sequence[Task]) ->
     for task in tasks:
         clock = _clock(task.command)
         began, runs, found = clock.monotonic(), 0, dict[str, Any]()
-        for words in [task.command.narrowed(each) for each in task.cases] or [_files(task.command.words)]:
+        for words in [task.command.narrowed(each) for each in task.cases] or [with_files(task.command.words)]:
             found = read(_output(words))
             runs += found.get("runs", 0)
             if found.get("observation") or found.get("error"):
@@ -111,7 +111,7 @@ def run(_directory: Path, write: Write, mutation: str, tasks: Sequence[Task]) ->
             return
 
 
-def _files(words: Sequence[str]) -> list[str]:
+def with_files(words: Sequence[str]) -> list[str]:
     """Return the words with the files of each pattern, as a shell does."""
     return [name for word in words for name in (sorted(glob(word)) if word.endswith(".yaml") else [word])]
 

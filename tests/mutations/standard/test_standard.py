@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from glob import glob
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from nominee.commands.chaos.explore import chaos
 from tests.mutations.launch import ROOT
 from tests.mutations.standard.commands import Command, RecipeError, standard_commands
-from tests.mutations.standard.job import Task, read
+from tests.mutations.standard.job import Task, read, with_files
 from tests.mutations.standard.results import UNMUTATED, Result, Results
 from tests.mutations.standard.schedule import pending
 from tests.mutations.standard.table import Chosen, lines, problems
@@ -140,8 +139,7 @@ def test_the_command_line_accepts_every_command_of_the_makefile(monkeypatch: pyt
     monkeypatch.chdir(ROOT)
     for found in standard_commands((ROOT / "Makefile").read_text(encoding="utf-8")):
         _, name, *words = found.words
-        files = [file for word in words for file in (glob(word) if word.endswith(".yaml") else [word])]
-        chaos.commands[name].make_context(name, files)
+        chaos.commands[name].make_context(name, with_files(words))
 
 
 def test_a_finding_ends_a_mutation_and_the_program_itself_gets_every_command(tmp_path: Path) -> None:
